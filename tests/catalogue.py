@@ -103,7 +103,7 @@ CATALOGUE = {
         losses.Linear(np.ones(N)),
         losses.Quadratic(np.ones(N)),
         losses.Example(losses.Logistic(), np.ones(N), 1),
-        losses.MulticlassExample(losses.Softmax(2), np.ones(N // 2), 1),
+        losses.Example(losses.Softmax(2), np.ones(N // 2), 1),
         losses.Total.zero(N).plus(losses.Quadratic(np.ones(N))).plus(OWN),
         OWN,
     ],

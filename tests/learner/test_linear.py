@@ -15,8 +15,8 @@ from forel.learner import kernels
 from forel.learner.kernels import kernel
 from forel.learner.linear import Linear, Settings
 from forel.learner.rows import rows_of
+from forel.losses import Example, Softmax, by_name
 from forel.losses import Linear as LinearLoss
-from forel.losses import MulticlassExample, Softmax, by_name
 from tests.learner.reference import ROUNDS, SINGLE, N, reference, replay, stream
 
 
@@ -246,7 +246,7 @@ def test_softmax_equals_the_reference(algorithm):
     state, losses = theory.init(N * 3), 0.0
     played = []
     for a, y in zip(dense, classes, strict=True):
-        example = MulticlassExample(Softmax(3), a, int(y))
+        example = Example(Softmax(3), a, int(y))
         losses += float(example(theory.play(state)))
         played.append((example.subgradient(theory.play(state)), theory.play(state)))
         state = theory.update(state, example)

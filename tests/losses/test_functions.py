@@ -15,7 +15,6 @@ from forel.losses import (
     Hinge,
     Linear,
     Logistic,
-    MulticlassExample,
     Quadratic,
     Softmax,
     Squared,
@@ -38,7 +37,7 @@ LOSSES = {
         expression=lambda x: cp.norm1(x) + cp.sum_squares(x),
     ),
     "one dimension": Example(Squared(), [-1.5], 2.0),
-    "multiclass": MulticlassExample(Softmax(3), [1.0, -0.5], 2),
+    "multiclass": Example(Softmax(3), [1.0, -0.5], 2),
 }
 DIMENSION = {"one dimension": 1, "multiclass": 6}
 every_loss = pytest.mark.parametrize(("name", "loss"), LOSSES.items(), ids=LOSSES)
@@ -113,7 +112,7 @@ def test_lipschitz_of_an_example() -> None:
     for name, factor in (("logistic", 1), ("hinge", 1), ("huber", 0.75), ("quantile", 0.7), ("squared", math.inf)):
         assert EXAMPLES[name].lipschitz == pytest.approx(factor * length)
     assert Example(Squared(), [0.0, 0.0], 1).lipschitz == 0
-    assert MulticlassExample(Softmax(3), FEATURES, 1).lipschitz == pytest.approx(math.sqrt(2) * length)
+    assert Example(Softmax(3), FEATURES, 1).lipschitz == pytest.approx(math.sqrt(2) * length)
 
 
 def test_strong_convexity_of_an_example() -> None:

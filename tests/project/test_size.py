@@ -13,16 +13,16 @@ SOURCE = pathlib.Path(__file__).parents[2] / "src" / "forel"
 # Lines of code. What is not a package of its own here belongs to the interfaces.
 BUDGETS = {
     "theory": 4200,
-    "losses": 900,
+    "losses": 820,
     "experts": 500,
-    "jit": 970,
+    "jit": 1000,
     "learner": 6070,
-    "data": 7240,
-    "training": 2550,
+    "data": 6700,
+    "training": 2700,
     "store": 1770,
     "interfaces": 4490,
 }
-FILES = 450
+FILES = 430
 
 NOT_CODE = {
     tokenize.COMMENT,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import optimize, sparse
 
-from forel.losses import Hinge, Logistic, MulticlassExample, Softmax, Squared
+from forel.losses import Example, Hinge, Logistic, Softmax, Squared
 from forel.theory.algorithms import FTRL, MirrorDescent
 from forel.theory.analysis.adversaries import (
     alternating,
@@ -157,7 +157,7 @@ def test_examples_from_rows_of_any_form(form):
 
 def test_examples_from_classes():
     losses = examples_from(np.eye(2), [2, 0], Softmax(3))
-    assert all(isinstance(loss, MulticlassExample) for loss in losses)
+    assert all(isinstance(loss, Example) for loss in losses)
     assert play(FTRL(Constant(1.0), Euclidean()), losses).points.shape == (3, 6)
 
 

@@ -17,7 +17,6 @@ from forel.losses import (
     Huber,
     Linear,
     Logistic,
-    MulticlassExample,
     Poisson,
     Quadratic,
     Quantile,
@@ -241,7 +240,7 @@ LOSSES = {
             (Poisson(), 2),
         ]
     },
-    "softmax": MulticlassExample(Softmax(2), [1.0, -2.0], 1),
+    "softmax": Example(Softmax(2), [1.0, -2.0], 1),
 }
 # A function and a norm it is strongly convex in, one of each kind of geometry, penalty and set.
 CHANGED = [

@@ -16,7 +16,6 @@ from forel.losses import (
     Hinge,
     Huber,
     Linear,
-    MulticlassExample,
     Poisson,
     Quadratic,
     Quantile,
@@ -64,7 +63,7 @@ STREAMS = {
     "poisson": examples(Poisson(), [0.0, 1.0, 4.0]),
     "mixed": (*classification(N, 6), *random_linear(N, 3), *quadratics(N, 3)),
     "classes": tuple(
-        MulticlassExample(Softmax(2), a, y)
+        Example(Softmax(2), a, y)
         for a, y in zip(np.random.default_rng(5).normal(size=(ROUNDS, N // 2)), [0, 1, 1] * 4, strict=True)
     ),
 }

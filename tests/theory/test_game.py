@@ -11,7 +11,6 @@ from forel.losses import (
     Example,
     Linear,
     Logistic,
-    MulticlassExample,
     Quadratic,
     Softmax,
 )
@@ -169,7 +168,7 @@ def test_play_runs_the_given_number_of_rounds():
         3: Linear(np.ones(3)),
         4: Quadratic(np.ones(4)),
         2: Example(Logistic(), np.ones(2), 1),
-        6: MulticlassExample(Softmax(3), np.ones(2), 1),
+        6: Example(Softmax(3), np.ones(2), 1),
     }
     for n, loss in dimensions.items():
         assert play(gradient_descent(1.0), [loss]).points.shape == (2, n)

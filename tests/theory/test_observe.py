@@ -8,7 +8,7 @@ import pytest
 from forel.learner.kernels import kernel
 from forel.learner.linear import Linear as FastLinear
 from forel.learner.linear import Settings
-from forel.losses import Absolute, Example, Hinge, Linear, Logistic, MulticlassExample, Softmax
+from forel.losses import Absolute, Example, Hinge, Linear, Logistic, Softmax
 from forel.theory.algorithms import (
     FTRL,
     Implicit,
@@ -206,7 +206,7 @@ def test_the_game_shows_features_before_the_point_is_played():
 
 
 def test_multiclass_features_are_those_of_every_class():
-    losses = [MulticlassExample(Softmax(3), [1.0, -4.0], k % 3) for k in range(9)]
+    losses = [Example(Softmax(3), [1.0, -4.0], k % 3) for k in range(9)]
     trace = play(FTRL(RATE, Diagonal(), True), losses)
     assert trace.states[0].rate.largest.tolist() == [1.0, 1.0, 1.0, 4.0, 4.0, 4.0]
     assert trace.regret(np.zeros(6)) <= bound(trace, np.zeros(6)).total

@@ -7,28 +7,31 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from forel.cvx import cvxpy
-from forel.losses.labels import Labels
 from forel.losses.margin import MarginLoss
-from forel.losses.softmax import Softmax
-from forel.validation import Unsupported, Vector, frozen, refuse, vector
+from forel.validation import Vector, frozen, refuse, vector
 
-__all__ = ["Example", "MulticlassExample"]
+__all__ = ["Example"]
 
 
 @dataclass(frozen=True, eq=False)
 class Example:
     r"""A margin loss at one example, $f(x) = \ell(a \cdot x, y)$.
 
+    For a loss of K margins, such as :class:`Softmax`, it is $f(X) = \ell(X^\top a, y)$, where the point is the n×K
+    matrix X in row-major order.
+
     Parameters
     ----------
     loss : the margin loss ℓ
-    features : the vector a
+    features : the vector a, of length n
     label : y, in the domain of the loss
 
-    >>> from forel.losses import Logistic
+    >>> from forel.losses import Logistic, Softmax
     >>> example = Example(Logistic(), [1.0, 2.0], label=1)
     >>> example.subgradient(np.zeros(2)), example.lipschitz ** 2
     (array([-0.5, -1. ]), 5.0...)
+    >>> Example(Softmax(2), [1.0, 2.0], label=0).subgradient(np.zeros(4))
+    array([-0.5,  0.5, -1. ,  1. ])
 
     Survey: section 1
     """
@@ -38,11 +41,14 @@ class Example:
     label: float
 
     def __init__(self, loss: MarginLoss, features: ArrayLike, label: float) -> None:
-        if loss.joint:
-            raise Unsupported(f"{type(loss).__name__} has a margin for each class; use MulticlassExample")
+        if getattr(loss, "classes", 0) is None:
+            raise refuse("loss", loss, "the number of classes, as in Softmax(3)")
+        checked = loss.labels.check("label", label)
+        if checked.ndim:
+            raise ValueError(f"label: got shape {checked.shape}, expected one number")
         object.__setattr__(self, "loss", loss)
         object.__setattr__(self, "features", frozen(vector("features", features)))
-        object.__setattr__(self, "label", _label(loss.labels, label))
+        object.__setattr__(self, "label", float(checked))
 
     @property
     def lipschitz(self) -> float:
@@ -57,77 +63,21 @@ class Example:
             return 0.0
         return float(self.features[0] ** 2) * self.loss.constants(label=abs(self.label)).strong_convexity
 
+    def margin(self, x: Vector) -> Vector:
+        """Return a·x, or Xᵀa."""
+        margins: Vector = self.features @ (x.reshape(self.features.size, -1) if self.loss.joint else x)
+        return margins
+
     def __call__(self, x: Vector) -> float:
         """Return ℓ(a·x, y)."""
-        return float(self.loss(self.features @ x, self.label))
+        return float(self.loss(self.margin(x), self.label))
 
     def subgradient(self, x: Vector) -> Vector:
-        """Return ℓ'(a·x, y) a."""
-        return float(self.loss.slope(self.features @ x, self.label)) * self.features
+        """Return ℓ'(a·x, y) a, the outer product of a and the slope for several margins."""
+        return np.multiply.outer(self.features, self.loss.slope(self.margin(x), self.label)).ravel()
 
     def expression(self, x: Any) -> Any:
         """Return ℓ(a·x, y) as a cvxpy expression."""
+        if self.loss.joint:
+            x = cvxpy().reshape(x, (self.features.size, x.size // self.features.size), order="C")
         return self.loss.expression(self.features @ x, self.label)
-
-
-@dataclass(frozen=True, eq=False)
-class MulticlassExample:
-    r"""The softmax loss at one example, $f(X) = \ell(X^\top a, y)$; the point is the n×K matrix X in row-major order.
-
-    Parameters
-    ----------
-    loss : the softmax loss ℓ of K classes
-    features : the vector a, of length n
-    label : the class y
-
-    >>> example = MulticlassExample(Softmax(2), [1.0, 2.0], label=0)
-    >>> example.subgradient(np.zeros(4))
-    array([-0.5,  0.5, -1. ,  1. ])
-
-    Survey: section 1
-    """
-
-    loss: Softmax
-    features: Vector
-    label: float
-
-    def __init__(self, loss: Softmax, features: ArrayLike, label: float) -> None:
-        if loss.classes is None:
-            raise refuse("loss", loss, "the number of classes, as in Softmax(3)")
-        object.__setattr__(self, "loss", loss)
-        object.__setattr__(self, "features", frozen(vector("features", features)))
-        object.__setattr__(self, "label", _label(loss.labels, label))
-
-    @property
-    def lipschitz(self) -> float:
-        """The Lipschitz constant in the Euclidean norm, ‖a‖ times that of ℓ."""
-        return float(np.linalg.norm(self.features)) * self.loss.constants().lipschitz
-
-    @property
-    def strong_convexity(self) -> float:
-        """0: adding a constant to all margins does not change the loss."""
-        return 0.0
-
-    def __call__(self, x: Vector) -> float:
-        """Return ℓ(Xᵀa, y)."""
-        return float(self.loss(self._margins(x), self.label))
-
-    def subgradient(self, x: Vector) -> Vector:
-        """Return the outer product of a and the slope, in row-major order."""
-        return np.outer(self.features, self.loss.slope(self._margins(x), self.label)).ravel()
-
-    def expression(self, x: Any) -> Any:
-        """Return ℓ(Xᵀa, y) as a cvxpy expression."""
-        shape = (self.features.size, self.loss.classes)
-        return self.loss.expression(self.features @ cvxpy().reshape(x, shape, order="C"), self.label)
-
-    def _margins(self, x: Vector) -> Vector:
-        margins: Vector = self.features @ x.reshape(self.features.size, -1)
-        return margins
-
-
-def _label(labels: Labels, label: float) -> float:
-    checked = labels.check("label", label)
-    if checked.ndim:
-        raise ValueError(f"label: got shape {checked.shape}, expected one number")
-    return float(checked)

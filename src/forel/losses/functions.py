@@ -1,8 +1,8 @@
-"""Losses as functions of the point, the survey's f_t."""
+"""Losses as functions of the point, the survey's f_t: their sums, and lower bounds that are tight at a point."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from forel.cvx import cvxpy
 from forel.validation import Unsupported, Vector, frozen, non_negative, number, refuse, same_length, vector
 
-__all__ = ["Convex", "Linear", "Loss", "Quadratic"]
+__all__ = ["Convex", "Linear", "Loss", "Quadratic", "Total", "linear_bound", "quadratic_bound"]
 
 
 class Loss(Protocol):
@@ -181,3 +181,117 @@ class Convex:
         if self.program is None:
             raise Unsupported("this loss has no expression for the solver; pass one, as in Convex(..., expression=...)")
         return self.program(x)
+
+
+class Total(NamedTuple):
+    r"""A sum of losses, $f_{1:t}(x) = b + g \cdot x + \frac\sigma2\|x\|_2^2 + \sum_k w_k f_k(x)$.
+
+    Linear and quadratic losses are accumulated in g, σ and b; other losses are kept individually, each with its weight.
+
+    >>> total = Total.zero(2).plus(Linear([1.0, 0.0])).plus(Quadratic([0.0, 1.0]))
+    >>> total(np.array([2.0, 1.0])), total.quadratic, total.strong_convexity
+    (4.0, True, 1.0)
+
+    Survey: section 1
+    """
+
+    g: Vector
+    curvature: float
+    constant: float
+    others: tuple[tuple[float, Loss], ...]
+
+    @classmethod
+    def zero(cls, n: int) -> "Total":
+        """Return the empty sum on R^n."""
+        return cls(np.zeros(n), 0.0, 0.0, ())
+
+    @property
+    def quadratic(self) -> bool:
+        """Whether the sum is linear or quadratic."""
+        return not self.others
+
+    @property
+    def strong_convexity(self) -> float:
+        """The sum of the terms' constants."""
+        return self.curvature + sum(w * f.strong_convexity for w, f in self.others)
+
+    def plus(self, loss: Loss, weight: float = 1.0) -> "Total":
+        """Return the sum with one more term."""
+        if isinstance(loss, Linear):
+            return self._replace(g=self.g + weight * loss.g, constant=self.constant + weight * loss.constant)
+        if isinstance(loss, Quadratic):
+            gradient_at_0 = loss.g - loss.curvature * loss.center
+            value_at_0 = loss.constant - float((loss.g - 0.5 * loss.curvature * loss.center) @ loss.center)
+            return Total(
+                self.g + weight * gradient_at_0,
+                self.curvature + weight * loss.curvature,
+                self.constant + weight * value_at_0,
+                self.others,
+            )
+        if any(f is loss for _, f in self.others):
+            return self._replace(others=tuple((w + weight if f is loss else w, f) for w, f in self.others))
+        return self._replace(others=(*self.others, (weight, loss)))
+
+    def __call__(self, x: Vector) -> float:
+        """Return f_{1:t}(x)."""
+        smooth = float(self.g @ x) + 0.5 * self.curvature * float(x @ x) + self.constant
+        return smooth + sum(w * f(x) for w, f in self.others)
+
+    def subgradient(self, x: Vector) -> Vector:
+        """Return a subgradient of the sum."""
+        g: Vector = self.g + self.curvature * x
+        for w, f in self.others:
+            g = g + w * f.subgradient(x)
+        return g
+
+    def expression(self, x: Any) -> Any:
+        """Return f_{1:t}(x) as a cvxpy expression."""
+        smooth = self.g @ x + 0.5 * self.curvature * cvxpy().sum_squares(x) + self.constant
+        return smooth + sum(w * f.expression(x) for w, f in self.others)
+
+
+def linear_bound(loss: Loss, x: ArrayLike) -> Linear:
+    r"""Return the linearization $\bar f(u) = f(x) + g \cdot (u - x)$ with $g \in \partial f(x)$.
+
+    An algorithm may be run on a lower bound that is tight at $x_t$ in place of the loss: regret is never less.
+
+    Parameters
+    ----------
+    loss : any convex f
+    x : where the bound is tight
+
+    >>> import numpy as np
+    >>> bound = linear_bound(Quadratic([0.0], curvature=2.0), [3.0])
+    >>> bound(np.array([3.0])), bound(np.array([0.0]))
+    (9.0, -9.0)
+
+    Survey: section 2.1
+    """
+    at = vector("x", x)
+    g = vector("subgradient(x)", loss.subgradient(at), n=at.size)
+    return Linear(g, number("loss(x)", loss(at)) - float(g @ at))
+
+
+def quadratic_bound(loss: Loss, x: ArrayLike, curvature: float | None = None) -> Quadratic:
+    r"""Return $\bar f(u) = f(x) + g \cdot (u - x) + \frac\sigma2 \|u - x\|_2^2$ with $g \in \partial f(x)$.
+
+    Parameters
+    ----------
+    loss : a strongly convex f
+    x : where the bound is tight
+    curvature : σ; the strong convexity of the loss if None. A larger value must hold at all points that are played
+
+    >>> import numpy as np
+    >>> loss = Quadratic([0.0], curvature=2.0)
+    >>> quadratic_bound(loss, [3.0])(np.array([0.0])), quadratic_bound(loss, [3.0], curvature=1.0)(np.array([0.0]))
+    (0.0, -4.5)
+
+    Survey: section 3.7
+    """
+    at = vector("x", x)
+    expected = "a positive number; a loss without strong convexity has no such bound, so use linear_bound"
+    sigma = number("curvature", loss.strong_convexity if curvature is None else curvature, expected)
+    if sigma <= 0:
+        raise refuse("curvature", sigma, expected)
+    g = vector("subgradient(x)", loss.subgradient(at), n=at.size)
+    return Quadratic(at, sigma, g, number("loss(x)", loss(at)))

@@ -38,7 +38,10 @@ TO_LABELS = Clipping(below=True, above=True)
 
 
 class Link(Protocol):
-    """A function from margins to predictions."""
+    """A function from margins to predictions.
+
+    Attributes with a default are those of a link whose predictions are not probabilities, of pure numbers.
+    """
 
     def __call__(self, margin: ArrayLike, dtype: DTypeLike = np.float64) -> NDArray[Any]:
         """Return the predictions of some margins, computed in ``dtype``."""
@@ -56,26 +59,26 @@ class Link(Protocol):
     @property
     def probabilities(self) -> bool:
         """Whether predictions are probabilities."""
-        ...
+        return False
 
     @property
     def unitless(self) -> bool:
         """Whether margins are pure numbers; otherwise they have the unit of the labels."""
-        ...
+        return True
 
     @property
     def clipping(self) -> Clipping:
         """How a mixture clips predictions."""
-        ...
+        return Clipping()
 
     @property
     def one_vs_rest(self) -> "Link":
         """The link of several classes, each with the margin of a model that learned it against the rest."""
-        ...
+        return self
 
 
 @dataclass(frozen=True)
-class Identity:
+class Identity(Link):
     """The margin itself.
 
     Parameters
@@ -88,7 +91,6 @@ class Identity:
 
     clipping: Clipping = TO_LABELS
     name: ClassVar[str] = "identity"
-    probabilities: ClassVar[bool] = False
     unitless: ClassVar[bool] = False
 
     def __call__(self, margin: ArrayLike, dtype: DTypeLike = np.float64) -> NDArray[Any]:
@@ -99,14 +101,9 @@ class Identity:
         """Return the prediction."""
         return np.asarray(prediction, np.float64)
 
-    @property
-    def one_vs_rest(self) -> Link:
-        """The same."""
-        return self
-
 
 @dataclass(frozen=True)
-class Probability:
+class Probability(Link):
     r"""The probability of the positive class, $1/(1 + e^{-m})$.
 
     >>> Probability()([0.0, 800.0]), float(Probability().inverse(0.5))
@@ -115,8 +112,6 @@ class Probability:
 
     name: ClassVar[str] = "probability"
     probabilities: ClassVar[bool] = True
-    unitless: ClassVar[bool] = True
-    clipping: ClassVar[Clipping] = Clipping()
 
     def __call__(self, margin: ArrayLike, dtype: DTypeLike = np.float64) -> NDArray[Any]:
         """Return 1/(1 + e⁻ᵐ)."""
@@ -135,7 +130,7 @@ class Probability:
 
 
 @dataclass(frozen=True)
-class Exponential:
+class Exponential(Link):
     """The mean of a count, eᵐ, constant beyond a cap, and where the next power of e exceeds the range of the dtype.
 
     Parameters
@@ -148,8 +143,6 @@ class Exponential:
 
     cap: float = math.inf
     name: ClassVar[str] = "exponential"
-    probabilities: ClassVar[bool] = False
-    unitless: ClassVar[bool] = True
     # Means are at least 0 anyway, and too small ones cost little.
     clipping: ClassVar[Clipping] = Clipping(above=True)
 
@@ -170,14 +163,9 @@ class Exponential:
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(np.asarray(prediction, np.float64)))
 
-    @property
-    def one_vs_rest(self) -> Link:
-        """The same."""
-        return self
-
 
 @dataclass(frozen=True)
-class Sign:
+class Sign(Link):
     """The class, 1 for positive margins and −1 for others.
 
     >>> Sign()([-0.5, 3.0])
@@ -185,9 +173,6 @@ class Sign:
     """
 
     name: ClassVar[str] = "sign"
-    probabilities: ClassVar[bool] = False
-    unitless: ClassVar[bool] = True
-    clipping: ClassVar[Clipping] = Clipping()
 
     def __call__(self, margin: ArrayLike, dtype: DTypeLike = np.float64) -> NDArray[Any]:
         """Return 1 or −1."""
@@ -204,7 +189,7 @@ class Sign:
 
 
 @dataclass(frozen=True)
-class SoftmaxLink:
+class SoftmaxLink(Link):
     r"""The probabilities of several classes, $e^{m_k} / \sum_j e^{m_j}$ over the last axis.
 
     >>> SoftmaxLink()([0.0, 0.0])
@@ -213,8 +198,6 @@ class SoftmaxLink:
 
     name: ClassVar[str] = "softmax"
     probabilities: ClassVar[bool] = True
-    unitless: ClassVar[bool] = True
-    clipping: ClassVar[Clipping] = Clipping()
 
     def __call__(self, margin: ArrayLike, dtype: DTypeLike = np.float64) -> NDArray[Any]:
         """Return the probabilities."""
@@ -227,14 +210,9 @@ class SoftmaxLink:
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(np.asarray(prediction, np.float64)))
 
-    @property
-    def one_vs_rest(self) -> Link:
-        """The same."""
-        return self
-
 
 @dataclass(frozen=True)
-class Normalized:
+class Normalized(Link):
     """The probabilities of several classes, each learned against the rest, normalized to sum to 1.
 
     >>> Normalized()(np.zeros((1, 4)))
@@ -243,8 +221,6 @@ class Normalized:
 
     name: ClassVar[str] = "rest"
     probabilities: ClassVar[bool] = True
-    unitless: ClassVar[bool] = True
-    clipping: ClassVar[Clipping] = Clipping()
 
     def __call__(self, margin: ArrayLike, dtype: DTypeLike = np.float64) -> NDArray[Any]:
         """Return the probabilities."""
@@ -256,14 +232,9 @@ class Normalized:
         """Return log p/(1 − p) of each class."""
         return Probability().inverse(prediction)
 
-    @property
-    def one_vs_rest(self) -> Link:
-        """The same."""
-        return self
-
 
 @dataclass(frozen=True)
-class Largest:
+class Largest(Link):
     """The index of the class with the largest margin, over the last axis.
 
     >>> Largest()([[0.5, -1.0], [0.0, 2.0]])
@@ -271,9 +242,6 @@ class Largest:
     """
 
     name: ClassVar[str] = "largest"
-    probabilities: ClassVar[bool] = False
-    unitless: ClassVar[bool] = True
-    clipping: ClassVar[Clipping] = Clipping()
 
     def __call__(self, margin: ArrayLike, dtype: DTypeLike = np.float64) -> NDArray[Any]:
         """Return the class of each row."""
@@ -282,11 +250,6 @@ class Largest:
     def inverse(self, prediction: ArrayLike) -> NDArray[Any]:
         """Raise: a class does not determine margins."""
         raise refuse("prediction", prediction, "probabilities; a class alone does not determine margins")
-
-    @property
-    def one_vs_rest(self) -> Link:
-        """The same."""
-        return self
 
 
 def link_by_name(name: str) -> Link:

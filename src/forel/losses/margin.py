@@ -7,8 +7,9 @@ mixtures and model files need to know about it, so that no other module lists lo
 
 import math
 from collections.abc import Callable
+from dataclasses import fields
 from enum import Enum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -106,7 +107,12 @@ class MarginLoss(Protocol):
 
     def parameter(self, dtype: DTypeLike) -> float:
         """Return the parameter of the kernel, 0 without one; raise if it is too large for a dtype."""
-        return 0.0
+        return getattr(self, self.parameter_name) if self.parameter_name else 0.0
+
+    @property
+    def parameter_name(self) -> str:
+        """The name of the number that the loss has as its parameter, empty without one."""
+        return next((one.name for one in fields(cast(Any, self)) if isinstance(one.default, float)), "")
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""Margin losses for real labels that are functions of the residual m − y; the link is the identity."""
+"""Margin losses for numbers and counts."""
 
 import math
 from dataclasses import dataclass
@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from forel.cvx import cvxpy
+from forel.losses.labels import Interval
+from forel.losses.links import Exponential
 from forel.losses.margin import (
     Array,
     Constants,
@@ -19,14 +21,45 @@ from forel.losses.margin import (
     product,
     reach,
     residual,
+    share,
+    xlogx,
 )
-from forel.validation import non_negative, positive
+from forel.validation import non_negative, number, positive, refuse
 
-__all__ = ["EpsilonInsensitive", "Huber", "Squared", "SquaredError"]
+__all__ = ["Absolute", "EpsilonInsensitive", "Huber", "Poisson", "Quantile", "Squared", "SquaredError"]
+
+
+class _Quadratic(MarginLoss):
+    """A multiple of the squared residual, c(m − y)²/2."""
+
+    factor: ClassVar[float]
+    dual_shape: ClassVar[DualShape] = DualShape.QUADRATIC
+
+    def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
+        """Return c(m − y)²/2."""
+        return 0.5 * self.factor * residual(margin, y) ** 2
+
+    def slope(self, margin: ArrayLike, y: ArrayLike) -> Array:
+        """Return c(m − y)."""
+        return self.factor * residual(margin, y)
+
+    def conjugate(self, slope: ArrayLike, y: ArrayLike) -> Array:
+        """Return sy + s²/(2c)."""
+        s = np.asarray(slope, dtype=np.float64)
+        return np.asarray(product(s, y) + 0.5 / self.factor * s**2)
+
+    def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
+        """Return the constants; the residual is at most the sum of both ranges."""
+        c, largest = self.factor, reach("margin", margin) + reach("label", label)
+        return Constants(c * largest, c, c, inverse_square(largest) / c)
+
+    def expression(self, margin: Any, y: ArrayLike) -> Any:
+        """Return c(m − y)²/2 as a cvxpy expression."""
+        return 0.5 * self.factor * cvxpy().square(margin - y)
 
 
 @dataclass(frozen=True)
-class Squared(MarginLoss):
+class Squared(_Quadratic):
     r"""The squared loss, $\frac12 (m - y)^2$.
 
     >>> float(Squared()(3.0, 1.0)), float(Squared().slope(3.0, 1.0)), Squared().constants(margin=1, label=1)[3]
@@ -35,36 +68,14 @@ class Squared(MarginLoss):
     Survey: section 1
     """
 
+    factor: ClassVar[float] = 1.0
     name: ClassVar[str] = "squared"
     title: ClassVar[str] = "mean squared error / 2"
     mixing: ClassVar[Mixing] = Mixing.EXP_CONCAVE
-    dual_shape: ClassVar[DualShape] = DualShape.QUADRATIC
-
-    def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
-        """Return ½(m − y)²."""
-        return 0.5 * residual(margin, y) ** 2
-
-    def slope(self, margin: ArrayLike, y: ArrayLike) -> Array:
-        """Return m − y."""
-        return residual(margin, y)
-
-    def conjugate(self, slope: ArrayLike, y: ArrayLike) -> Array:
-        """Return sy + s²/2."""
-        s = np.asarray(slope, dtype=np.float64)
-        return np.asarray(product(s, y) + 0.5 * s**2)
-
-    def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
-        """Return the constants; the residual is at most the sum of both ranges."""
-        largest = reach("margin", margin) + reach("label", label)
-        return Constants(largest, 1.0, 1.0, inverse_square(largest))
-
-    def expression(self, margin: Any, y: ArrayLike) -> Any:
-        """Return ½(m − y)² as a cvxpy expression."""
-        return 0.5 * cvxpy().square(margin - y)
 
 
 @dataclass(frozen=True)
-class SquaredError(MarginLoss):
+class SquaredError(_Quadratic):
     r"""The squared error, $(m - y)^2$, which is twice :class:`Squared`.
 
     Relative to it, penalties and the rate's $\beta$ have half the effect.
@@ -75,31 +86,9 @@ class SquaredError(MarginLoss):
     Survey: section 1
     """
 
+    factor: ClassVar[float] = 2.0
     name: ClassVar[str] = "squared_error"
     title: ClassVar[str] = "mean squared error"
-    dual_shape: ClassVar[DualShape] = DualShape.QUADRATIC
-
-    def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
-        """Return (m − y)²."""
-        return residual(margin, y) ** 2
-
-    def slope(self, margin: ArrayLike, y: ArrayLike) -> Array:
-        """Return 2(m − y)."""
-        return 2 * residual(margin, y)
-
-    def conjugate(self, slope: ArrayLike, y: ArrayLike) -> Array:
-        """Return sy + s²/4."""
-        s = np.asarray(slope, dtype=np.float64)
-        return np.asarray(product(s, y) + 0.25 * s**2)
-
-    def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
-        """Return the constants; the residual is at most the sum of both ranges."""
-        largest = reach("margin", margin) + reach("label", label)
-        return Constants(2 * largest, 2.0, 2.0, inverse_square(largest) / 2)
-
-    def expression(self, margin: Any, y: ArrayLike) -> Any:
-        """Return (m − y)² as a cvxpy expression."""
-        return cvxpy().square(margin - y)
 
 
 @dataclass(frozen=True)
@@ -142,10 +131,6 @@ class EpsilonInsensitive(MarginLoss):
     def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
         """Return the constants, the same for every range."""
         return Constants(lipschitz=1.0)
-
-    def parameter(self, dtype: DTypeLike) -> float:
-        """Return the parameter of the kernel."""
-        return self.epsilon
 
     def expression(self, margin: Any, y: ArrayLike) -> Any:
         """Return max(0, |m − y| − ε) as a cvxpy expression."""
@@ -196,10 +181,164 @@ class Huber(MarginLoss):
             return Constants(self.delta, 1.0)
         return Constants(largest, 1.0, 1.0, inverse_square(largest))
 
-    def parameter(self, dtype: DTypeLike) -> float:
-        """Return the parameter of the kernel."""
-        return self.delta
-
     def expression(self, margin: Any, y: ArrayLike) -> Any:
         """Return the Huber loss as a cvxpy expression; cvxpy's Huber function is twice as large."""
         return 0.5 * cvxpy().huber(margin - y, self.delta)
+
+
+@dataclass(frozen=True)
+class Absolute(MarginLoss):
+    r"""The absolute loss, $|m - y|$; its minimizer is the median.
+
+    >>> Absolute().slope([0.0, 1.0, 3.0], 1.0)
+    array([-1.,  0.,  1.])
+
+    Survey: section 1
+    """
+
+    name: ClassVar[str] = "absolute"
+    smooth: ClassVar[bool] = False
+    title: ClassVar[str] = "mean absolute error"
+    dual_shape: ClassVar[DualShape] = DualShape.LINEAR
+
+    def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
+        """Return |m − y|."""
+        return np.abs(residual(margin, y))
+
+    def slope(self, margin: ArrayLike, y: ArrayLike) -> Array:
+        """Return the sign of m − y."""
+        return np.sign(residual(margin, y))
+
+    def conjugate(self, slope: ArrayLike, y: ArrayLike) -> Array:
+        """Return sy for |s| ≤ 1."""
+        s = np.asarray(slope, dtype=np.float64)
+        return conjugate_within(np.abs(s) <= 1, product(s, y))
+
+    def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
+        """Return the constants, the same for every range."""
+        return Constants(lipschitz=1.0)
+
+    def expression(self, margin: Any, y: ArrayLike) -> Any:
+        """Return |m − y| as a cvxpy expression."""
+        return cvxpy().abs(margin - y)
+
+
+@dataclass(frozen=True)
+class Quantile(MarginLoss):
+    r"""The pinball loss, $\max(q(y - m), (1 - q)(m - y))$; its minimizer is the q-quantile.
+
+    Parameters
+    ----------
+    q : strictly between 0 and 1
+
+    >>> Quantile(0.75)([0.0, 1.0, 2.0], 1.0)
+    array([0.75, 0.  , 0.25])
+
+    Survey: section 1
+    """
+
+    q: float = 0.5
+    name: ClassVar[str] = "quantile"
+    smooth: ClassVar[bool] = False
+    title: ClassVar[str] = "quantile loss"
+    dual_shape: ClassVar[DualShape] = DualShape.LINEAR
+
+    def __post_init__(self) -> None:
+        low, high = math.ulp(0.0), math.nextafter(1.0, 0.0)
+        object.__setattr__(self, "q", number("q", self.q, "a number strictly between 0 and 1", low, high))
+
+    def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
+        """Return max(q(y − m), (1 − q)(m − y))."""
+        d = residual(margin, y)
+        return np.asarray(np.maximum(-self.q * d, (1 - self.q) * d))
+
+    def slope(self, margin: ArrayLike, y: ArrayLike) -> Array:
+        """Return −q below the label, 1 − q above, 0 at it."""
+        d = residual(margin, y)
+        return np.where(d > 0, 1 - self.q, np.where(d < 0, -self.q, 0.0))
+
+    def conjugate(self, slope: ArrayLike, y: ArrayLike) -> Array:
+        """Return sy for s in [−q, 1 − q]."""
+        s = np.asarray(slope, dtype=np.float64)
+        return conjugate_within((s >= -self.q) & (s <= 1 - self.q), product(s, y))
+
+    def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
+        """Return the constants, the same for every range."""
+        return Constants(lipschitz=max(self.q, 1 - self.q))
+
+    def expression(self, margin: Any, y: ArrayLike) -> Any:
+        """Return max(q(y − m), (1 − q)(m − y)) as a cvxpy expression."""
+        return cvxpy().maximum(self.q * (y - margin), (1 - self.q) * (margin - y))
+
+
+@dataclass(frozen=True)
+class Poisson(MarginLoss):
+    r"""The negative log-likelihood of a count of mean $e^m$, $e^m - ym$, without the terms that depend on y alone.
+
+    Beyond the cap the exponential is replaced by its tangent, $e^c(1 + m - c)$: the loss stays convex and
+    differentiable, and is finite for margins up to 1e80, so that a single outlier does not overflow.
+
+    Parameters
+    ----------
+    cap : the margin c where the tangent begins, from 50 to 500, and at most 80 for models in float32
+
+    >>> Poisson()([0.0, 1.0], 2), float(Poisson().slope(1e80, 2)) == math.exp(80.0)
+    (array([1.        , 0.71828183]), True)
+
+    Survey: section 1
+    """
+
+    cap: float = 80.0
+    name: ClassVar[str] = "poisson"
+    labels: ClassVar[Interval] = Interval(0)
+    title: ClassVar[str] = "Poisson loss"
+    least: ClassVar[float] = -math.inf
+    dual_shape: ClassVar[DualShape] = DualShape.CONCAVE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cap", number("cap", self.cap, "a number from 50 to 500", 50.0, 500.0))
+
+    def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
+        """Return eᵐ − ym, with the tangent beyond the cap."""
+        m = np.asarray(margin, dtype=np.float64)
+        excess = np.maximum(0.0, m - self.cap)
+        return np.asarray(self.link(m) * (1 + excess) - np.multiply(y, m, dtype=np.float64))
+
+    def slope(self, margin: ArrayLike, y: ArrayLike) -> Array:
+        """Return eᵐ − y, with the tangent beyond the cap."""
+        return np.asarray(np.subtract(self.link(margin), y, dtype=np.float64))
+
+    def saturated(self, y: ArrayLike) -> Array:
+        """Return the least loss of any margin for a label, y − y log y: the deviance is twice the loss above it."""
+        counts = np.asarray(y, dtype=np.float64)
+        return np.asarray(counts - xlogx(counts))
+
+    @property
+    def link(self) -> Exponential:
+        """The mean, eᵐ up to the cap."""
+        return Exponential(self.cap)
+
+    def conjugate(self, slope: ArrayLike, y: ArrayLike) -> Array:
+        """Return p log p − p for p = s + y from 0 to that of the cap."""
+        inside, p = share(slope, y, math.exp(self.cap))
+        return conjugate_within(inside, xlogx(p) - p)
+
+    def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
+        """Return the constants; beyond the cap the loss is neither strongly convex nor exp-concave."""
+        m, y = reach("margin", margin), reach("label", label)
+        largest, smallest = math.exp(min(m, self.cap)), math.exp(-m)
+        below = max(0.0, y - smallest)
+        if m > self.cap:
+            return Constants(max(largest, below), largest)
+        return Constants(max(largest, below), largest, smallest, smallest / max(1.0, below) / max(1.0, below))
+
+    def parameter(self, dtype: DTypeLike) -> float:
+        """Return the cap; beyond 80, exponentials exceed the range of float32."""
+        if dtype == np.float32 and self.cap > 80:
+            raise refuse("cap", self.cap, "at most 80 for a model in float32")
+        return self.cap
+
+    def expression(self, margin: Any, y: ArrayLike) -> Any:
+        """Return eᵐ − ym as a cvxpy expression, without the tangent: solvers do not reach the cap."""
+        cp = cvxpy()
+        return cp.exp(margin) - cp.multiply(y, margin)

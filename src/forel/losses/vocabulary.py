@@ -1,11 +1,10 @@
 """Losses by name, and the conversion of names, objects and functions to losses."""
 
 import inspect
-from dataclasses import fields
 from types import ModuleType
 from typing import Any
 
-from forel.losses import classification, counts, quantile, regression, softmax
+from forel.losses import classification, regression, softmax
 from forel.losses.custom import Custom
 from forel.losses.margin import MarginLoss
 from forel.validation import refuse
@@ -23,20 +22,14 @@ SYNONYMS = {
 
 
 def _losses(module: ModuleType) -> list[MarginLoss]:
-    """Return the losses that a module defines, in the order of their definition, with default parameters."""
-    classes: list[Any] = [value for value in vars(module).values() if inspect.isclass(value)]
-    return [loss() for loss in classes if loss.__module__ == module.__name__]
-
-
-def _parameter(loss: Any) -> str | None:
-    """Return the name of the number that a loss has as its parameter; None without one."""
-    return next((one.name for one in fields(loss) if isinstance(one.default, float)), None)
+    """Return the losses that a module exports, in the order of their definition, with default parameters."""
+    return [value() for name, value in vars(module).items() if name in module.__all__]
 
 
 VOCABULARY: dict[str, MarginLoss] = {
-    loss.name: loss for module in (classification, regression, quantile, counts, softmax) for loss in _losses(module)
+    loss.name: loss for module in (classification, regression, softmax) for loss in _losses(module)
 }
-PARAMETERS = {name: found for name, loss in VOCABULARY.items() if (found := _parameter(loss)) is not None}
+PARAMETERS = {name: loss.parameter_name for name, loss in VOCABULARY.items() if loss.parameter_name}
 LOSS_CLASSES = frozenset(type(loss) for loss in VOCABULARY.values())
 
 

@@ -81,7 +81,7 @@ class Implicit:
         rate = self.rate.update(state.rate, loss.subgradient(state.x))  # the curvature of f_t is used in this step only
         strength, weight = self.rate.strength(rate), self.weights(t)
         pull = gradient_at(self.geometry, strength, state.x, state.image)
-        if isinstance(loss, Example):
+        if isinstance(loss, Example) and not loss.loss.joint:
             following = self._margin(loss, pull, strength, weight)
         else:
             following = self._program(loss, pull, strength, weight)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from forel.losses import Example, Loss, MulticlassExample, Quadratic
+from forel.losses import Example, Loss, Quadratic
 from forel.theory.analysis.game import Trace
 from forel.theory.sets import FeasibleSet
 from forel.validation import Vector, number
@@ -149,11 +149,10 @@ def conjugate_along(loss: Loss, x: Vector) -> ConjugateAlong | None:
             return theta * float(g @ center) + float(rest @ rest) / (2 * curvature) - constant
 
         return quadratic
-    if not isinstance(loss, Example | MulticlassExample):
+    if not isinstance(loss, Example):
         return None
-    margins = loss.features @ x.reshape(loss.features.size, -1)
     margin_loss, label = loss.loss, loss.label
-    slope = margin_loss.slope(margins if isinstance(loss, MulticlassExample) else margins[0], label)
+    slope = margin_loss.slope(loss.margin(x), label)
     if margin_loss.conjugate(slope, label) is None:
         return None
     return lambda theta: float(margin_loss.conjugate(theta * slope, label))  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
-from forel.losses import Example, Linear, Logistic, Loss, MarginLoss, MulticlassExample, Quadratic, Softmax, Squared
+from forel.losses import Example, Linear, Logistic, Loss, MarginLoss, Quadratic, Squared
 from forel.theory.norms import L2, Norm
 from forel.validation import Matrix, Vector, finite, matrix, non_negative, number, positive, refuse, vector, whole
 
@@ -186,8 +186,6 @@ def examples_from(X: Any, y: ArrayLike, loss: MarginLoss) -> tuple[Loss, ...]:
         raise refuse("y", f"{labels.size} labels", f"one for each of the {rows.shape[0]} rows of X")
     # One row at a time: the dense matrix may not fit in memory.
     dense = (rows[[t]].toarray()[0] if sparse else rows[t] for t in range(labels.size))
-    if isinstance(loss, Softmax):
-        return tuple(MulticlassExample(loss, a, label) for a, label in zip(dense, labels, strict=True))
     return tuple(Example(loss, a, label) for a, label in zip(dense, labels, strict=True))
 
 

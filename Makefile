@@ -115,7 +115,7 @@ reproduce: $(READY)
 # Write the generated pages and build the site in build/site.
 docs: $(READY)
 	$(BIN)/python -m forel.theory.argmin docs/argmin.md
-	$(BIN)/python -m forel.theory.survey docs/survey_map.md
+	$(BIN)/python -m website.survey_map docs/survey_map.md
 	$(MAKE) site
 
 # Build the site; warnings and broken links are errors, and nothing is downloaded.

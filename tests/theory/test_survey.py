@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from forel.cli.app import app
 from forel.theory.survey import ERRATA, EXTENSIONS, RESULTS, Outcome, Result
-from forel.theory.survey.map import _reference, markdown, mentions, resolve
+from website.survey_map import _reference, markdown, mentions, resolve
 
 ROOT = pathlib.Path(__file__).parents[2]
 NUMBERED = {

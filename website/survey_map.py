@@ -1,9 +1,14 @@
-"""The survey map: the object that implements each numbered result, algorithm, figure, section and erratum."""
+"""The survey map: the object that implements each numbered result, algorithm, figure, section and erratum.
+
+Written by ``python -m website.survey_map docs/survey_map.md``.
+"""
 
 import importlib
 import inspect
+import pathlib
 import pkgutil
 import re
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -115,3 +120,7 @@ def markdown() -> str:
         statement = f"Printed: {e.printed}. Corrected: {e.corrected}. Reason: {e.reason}"
         lines.append(f"- **{e.location}**. {statement}. See {_link(e.implementation)}.")
     return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    pathlib.Path(sys.argv[1]).write_text(markdown(), encoding="utf-8")

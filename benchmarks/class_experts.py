@@ -16,8 +16,7 @@ from scipy.special import log_expit, log_softmax
 from sklearn.datasets import load_digits, load_iris, load_wine
 
 from forel.learner.grid import default_grid, without_filters
-from forel.learner.linear import Linear
-from forel.learner.mixture import Mixture
+from forel.learner.learner import Learner
 
 
 def of_arrays(load):
@@ -62,10 +61,10 @@ def main():
     lanes, whole = default_grid(full_filters=()), default_grid()
     for name, load in SETS.items():
         X, y = load()
-        joint = Mixture(X.shape[1], default_grid(loss="softmax"), classes=int(y.max()) + 1)
+        joint = Learner(X.shape[1], default_grid(loss="softmax"), classes=int(y.max()) + 1)
         joint.learn(X, y)
-        found = [bayes(losses(Linear, without_filters(whole), X, y)), joint.loss / len(y)]
-        found += [bayes(losses(Linear, lanes, X, y)), *(losses(Mixture, s, X, y).mean() for s in (lanes, whole))]
+        found = [bayes(losses(Learner, without_filters(whole), X, y)), joint.loss / len(y)]
+        found += [bayes(losses(Learner, lanes, X, y)), *(losses(Learner, s, X, y).mean() for s in (lanes, whole))]
         print(f"| {name} | {y.max() + 1} | {' | '.join(f'{one:.4f}' for one in found)} |", flush=True)
 
 

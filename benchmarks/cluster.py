@@ -22,8 +22,8 @@ from timing import median_ratio, run_process, time_in_turns, without_preparation
 import forel
 from forel.data import concatenate, read
 from forel.data.clicks import write_clicks
-from forel.learner.factory import make_learner
 from forel.learner.grid import default_grid
+from forel.learner.learner import Learner
 from forel.learner.rows import CoalescedRows
 from forel.ray import RayWorkers
 
@@ -58,7 +58,7 @@ def measure(files, options, settings):
     seconds, blocks = processor_seconds(lambda: list(read(files, **options)))
     block = concatenate(blocks)
     rows, labels = len(block), np.maximum(block.labels, 0)
-    model = make_learner(1 << 22, settings, certified=True)
+    model = Learner(1 << 22, settings, certified=True)
     model.progress(CoalescedRows(*block.rows), labels, block.importance)  # compiles, and touches the model's memory
     learned, _ = processor_seconds(lambda: model.progress(CoalescedRows(*block.rows), labels, block.importance))
     return seconds / rows, learned / rows

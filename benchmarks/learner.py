@@ -23,8 +23,8 @@ from timing import median_ratio, medians, time_in_turns
 
 from forel.learner.grid import default_grid
 from forel.learner.kernels.intrinsics.prefetch import prefetch
-from forel.learner.linear import Linear, Settings
-from forel.learner.mixture import Mixture
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
 from forel.sklearn import FTRLClassifier
 
 PER_ROW, POPULAR, FEATURES, MIXED = 39, 2_200_000, 1 << 22, 1 << 20
@@ -61,12 +61,12 @@ def touch(indptr, indices, zn):
 
 
 def learner(X, y, settings, certified=False):
-    """Run of ``Linear.learn`` on reused memory, cleared before each repeat."""
-    model = Linear(FEATURES, settings, certified=certified)
+    """Run of ``Learner.learn`` on reused memory, cleared before each repeat."""
+    model = Learner(FEATURES, settings, certified=certified, mixed=False)
 
     def prepare():
-        model._lanes.records.fill(0)
-        model._lanes.rounds = 0
+        model.state.records.fill(0)
+        model.state.rounds = 0
         return model
 
     return prepare, lambda model: model.learn(X, y)
@@ -82,8 +82,8 @@ def later_call(X, y, certified=False):
     model = FTRLClassifier(alpha=0.1, l1=1.0, certified=certified).partial_fit(X[:1000], y[:1000], classes=[0, 1])
 
     def prepare():
-        model._model._lanes.records.fill(0)
-        model._model._lanes.rounds = 0
+        model._model.state.records.fill(0)
+        model._model.state.rounds = 0
         return model
 
     return prepare, lambda m: m.partial_fit(X, y)
@@ -93,11 +93,11 @@ def mixture(X, y, certified=False):
     """Run of the default mixture on reused memory, with fewer features, cleared before each repeat."""
     rows = sparse.csr_array((X.data, X.indices % MIXED, X.indptr), shape=(X.shape[0], MIXED))
     rows.sum_duplicates()
-    model = Mixture(MIXED, default_grid(), certified=certified)
+    model = Learner(MIXED, default_grid(), certified=certified)
 
     def prepare():
-        model.linear._lanes.records.fill(0)
-        model.linear._lanes.rounds = 0
+        model.state.records.fill(0)
+        model.state.rounds = 0
         return model
 
     return prepare, lambda model: model.learn(rows, y)
@@ -130,8 +130,8 @@ def datatable(indices, y, threads):
 
 def start():
     """Seconds of a new process to import the learner, and to learn its first rows with compiled kernels."""
-    code = "import numpy as np\nfrom forel.learner.linear import Linear, Settings\n"
-    first = "m = Linear(3, Settings())\nm.learn(np.eye(3), [1, 0, 1])\n"
+    code = "import numpy as np\nfrom forel import Learner, Settings\n"
+    first = "m = Learner(3, Settings())\nm.learn(np.eye(3), [1, 0, 1])\n"
     found = []
     for text in (code, code + first):
         subprocess.run([sys.executable, "-c", text], check=True, env={**os.environ, "FOREL_QUIET": "1"})

@@ -13,7 +13,7 @@ import tempfile
 import time
 
 from forel.data.clicks import write_clicks
-from forel.learner.linear import Settings
+from forel.learner.settings import Settings
 from forel.training.train import train
 
 SETTINGS, PASSES = Settings(l1=1.0), 3

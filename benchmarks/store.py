@@ -13,7 +13,8 @@ import time
 import numpy as np
 from scipy import sparse
 
-from forel.learner.linear import Linear, Settings
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
 from forel.store import load, save, serving_model
 from learner import FEATURES, PER_ROW, POPULAR
 
@@ -46,7 +47,7 @@ def main():
         whole, small = pathlib.Path(folder, "model.forel"), pathlib.Path(folder, "serving.forel")
         for bits in options.bits:
             X, y = clicks(options.rows, 1 << bits)
-            model = Linear(1 << bits, Settings(alpha=0.1, l1=1.0))
+            model = Learner(1 << bits, Settings(alpha=0.1, l1=1.0))
             model.learn(X, y)
             _, saving = timed(lambda model=model: save(whole, model))
             _, loading = timed(lambda: load(whole))

@@ -15,7 +15,7 @@ import numpy as np
 
 import forel
 from forel.data.clicks import write_clicks
-from forel.learner.linear import Settings
+from forel.learner.settings import Settings
 from forel.store import serving_model
 
 ROWS = 30_000
@@ -47,7 +47,7 @@ def serve(folder: pathlib.Path, trained: "forel.training.trained.Trained") -> No
     stored = forel.load(folder / "serving.forel")
     reader = forel.data.read(folder / "clicks.csv", **stored.extra["reading"])
     block = next(iter(reader))
-    rows = forel.learner.linear.Rows(*block.rows)
+    rows = forel.learner.rows.Rows(*block.rows)
     probabilities = stored.model.predict(rows)[:5, 0]
     expected = 1 / (1 + np.exp(-trained.model.margins(rows)[:5, 0]))
     print("probability of a click, first rows:", *(f"{p:.3f}" for p in probabilities))

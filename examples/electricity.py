@@ -16,7 +16,8 @@ import sys
 import numpy as np
 
 from forel.experts import FixedShare, Likelihoods, mix
-from forel.learner.linear import Linear, Settings
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
 from forel.theory import plot
 
 LAGS = {"last label": 1, "a day ago": 48, "a week ago": 336}
@@ -40,7 +41,7 @@ def forecasts(columns: np.ndarray, labels: np.ndarray) -> dict[str, np.ndarray]:
     table = {
         f"{name}, memory {memory}": repeating(labels, lag, memory) for name, lag in LAGS.items() for memory in MEMORY
     }
-    model = Linear(columns.shape[1], Settings(alpha=list(ALPHAS), rate="scale_free"))
+    model = Learner(columns.shape[1], Settings(alpha=list(ALPHAS), rate="scale_free"), mixed=False)
     margins = model.progress(columns.astype(np.float32), labels).astype(float)  # of each row, before it is learned
     logs = -np.logaddexp(0, np.where(labels[:, None] == 1, -margins, margins))
     return table | {f"linear, alpha {alpha:g}": logs[:, k] for k, alpha in enumerate(ALPHAS)}

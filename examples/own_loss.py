@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forel.learner.linear import Linear, Settings
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
 from forel.losses import Quantile
 from forel.theory.algorithms import adagrad_ftrl_proximal
 from forel.theory.analysis import bound, play
@@ -59,7 +60,7 @@ def main() -> None:
 
     print("\nCompiled: stock for Monday to Sunday; the truth is", *(f"{q:.1f}" for q in best))
     for name, loss in {"custom": stock, "built-in": Quantile(0.9)}.items():
-        model = Linear(7, Settings(loss, alpha=2.0, bias=False), dtype=np.float64)
+        model = Learner(7, Settings(loss, alpha=2.0, bias=False), dtype=np.float64)
         cost = float(model.learn(days, demand)[0]) / DAYS
         print(f"  {name:11}", *(f"{w:.1f}" for w in model.weights[:, 0]), f"  cost per day while learning {cost:.4f}")
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 import numpy as np
 
 import forel
-from forel.learner.linear import Settings
+from forel.learner.settings import Settings
 
 INFORMATIVE, OTHERS, LENGTH, REVIEWS = 30, 20_000, 40, 4000
 NAMES = {"proximal": "FTRL-Proximal", "centered": "dual averaging", "mirror": "FOBOS"}

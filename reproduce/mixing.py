@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from forel.learner.grid import default_grid
-from forel.learner.mixture import Mixture
+from forel.learner.learner import Learner
 from forel.learner.settings import Settings
 from forel.theory.plot.style import COLORS
 from reproduce.claim import Claim
@@ -28,7 +28,7 @@ class Learned(NamedTuple):
 
 def learn(table: Table, lanes: int = 16) -> Learned:
     """Learn a grid of settings; after each block, compare the mixture with the best setting."""
-    model, behind = Mixture(1 << BITS, default_grid(lanes=lanes)), 0.0
+    model, behind = Learner(1 << BITS, default_grid(lanes=lanes)), 0.0
     for rows, labels in table.blocks:
         model.learn(rows, labels)
         behind = max(behind, model.loss - float(model.losses.min()))

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from forel.learner.linear import Linear, Settings
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
 from forel.theory.plot.style import COLORS, figure_of, styled_axes
 from reproduce.claim import Claim
 from reproduce.sources import BITS, clicks
@@ -18,7 +19,7 @@ ERRORS = 3.0  # largest accepted difference, in standard errors
 def progressive(rows: int = 160_000, unseen: int = 160_000) -> Claim:
     """Learn from clicks; after each block, measure the loss on held-out rows."""
     (*blocks, (held, held_labels)) = _split(clicks(rows + unseen).blocks, rows)
-    learner = Linear(1 << BITS, Settings(alpha=0.1))
+    learner = Learner(1 << BITS, Settings(alpha=0.1))
     judged = [_losses(learner.margins(held), held_labels)]
     suffered, seen = [], [0]
     for part, labels in blocks:

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from forel.learner.linear import Linear, Settings
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
 from forel.theory.plot.style import COLORS
 from reproduce.claim import Claim, data_files
 from reproduce.panels import panels
@@ -24,7 +25,7 @@ def losses(table: Table, scales: tuple[float, ...] = SCALES) -> dict[str, np.nda
     """Return the progressive log-loss of every rate and scale, the scales as lanes of one pass."""
     found = {}
     for name, rate in RATES.items():
-        learner = Linear(1 << BITS, Settings(rate=rate, alpha=scales))  # type: ignore[arg-type]
+        learner = Learner(1 << BITS, Settings(rate=rate, alpha=scales))  # type: ignore[arg-type]
         found[name] = sum(learner.learn(rows, labels) for rows, labels in table.blocks) / table.size
     return found
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from forel.data import read
 from forel.data.clicks import write_clicks
-from forel.learner.linear import Rows
+from forel.learner.rows import Rows
 
 __all__ = ["BITS", "Table", "clicks", "read"]
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks import sparsity
-from forel.learner.linear import Linear, Settings
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
 from forel.theory.plot.style import COLORS, figure_of, legend_below, styled_axes
 from reproduce.claim import Claim, data_files
 
@@ -29,7 +30,7 @@ def curve(task: sparsity.Task, penalties: tuple[float, ...], scales: tuple[float
             penalty_weight="every",
             bias=False,
         )
-        learner = Linear(task.examples.shape[1], settings, dtype=np.float64)
+        learner = Learner(task.examples.shape[1], settings, dtype=np.float64, mixed=False)
         progressive = learner.learn(task.examples, task.labels) / task.labels.size
         margins, nonzeros = learner.margins(task.unseen), np.count_nonzero(learner.weights, axis=0)
         for k, (penalty, scale) in enumerate(grid):

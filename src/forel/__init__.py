@@ -37,8 +37,7 @@ if TYPE_CHECKING:
         training,
     )
     from forel.data import read
-    from forel.learner.linear import Linear
-    from forel.learner.mixture import Mixture
+    from forel.learner.learner import Learner
     from forel.learner.settings import Settings
     from forel.sklearn import FTRLClassifier, FTRLRegressor
     from forel.store import load, save
@@ -48,8 +47,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FTRLClassifier",
     "FTRLRegressor",
-    "Linear",
-    "Mixture",
+    "Learner",
     "Settings",
     "cli",
     "data",
@@ -77,8 +75,7 @@ __all__ = [
 _HOMES = {
     "FTRLClassifier": ("sklearn", "FTRLClassifier"),
     "FTRLRegressor": ("sklearn", "FTRLRegressor"),
-    "Linear": ("learner.linear", "Linear"),
-    "Mixture": ("learner.mixture", "Mixture"),
+    "Learner": ("learner.learner", "Learner"),
     "Settings": ("learner.settings", "Settings"),
     "evaluate": ("training.scoring", "evaluate"),
     "load": ("store", "load"),

@@ -14,7 +14,7 @@ import reference_parsers
 from forel.data import Malformed, concatenate, cross_slot, read, slot
 from forel.data.features.crosses import MOST, parse_crosses
 from forel.data.pipeline import ordered_blocks
-from forel.learner.linear import Settings
+from forel.learner.settings import Settings
 from forel.store import load
 from forel.training.scoring import evaluate
 from forel.training.train import train

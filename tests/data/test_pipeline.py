@@ -11,7 +11,9 @@ import pytest
 
 from forel.data import Malformed, concatenate, pipeline, read
 from forel.data.pipeline import in_order, lower_priority, ordered_blocks
-from forel.learner.linear import Linear, Rows, Settings
+from forel.learner.learner import Learner
+from forel.learner.rows import Rows
+from forel.learner.settings import Settings
 
 
 def write(path, rows=400, bad=()):
@@ -25,10 +27,10 @@ def write(path, rows=400, bad=()):
 
 
 def learned(reader, threads):
-    model = Linear(1 << 10, Settings(alpha=0.5, l1=0.1))
+    model = Learner(1 << 10, Settings(alpha=0.5, l1=0.1))
     for block in ordered_blocks(reader, threads):
         model.learn(Rows(*block.rows), (block.labels + 1) / 2, block.importance)
-    return model.state.tobytes()
+    return model.state.numbers.tobytes()
 
 
 @pytest.mark.parametrize("threads", [0, 1, 2, 5])

@@ -8,7 +8,7 @@ import pytest
 
 from forel.data import Block, Malformed, Problems, concatenate, read
 from forel.data.sources.row_cache import CacheWriter, open_cache
-from forel.learner.linear import Settings
+from forel.learner.settings import Settings
 from forel.training.row_cache import write_cache
 from forel.training.train import train
 

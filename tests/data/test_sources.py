@@ -154,10 +154,12 @@ def test_memory_does_not_grow_with_the_file():
 
 
 def test_a_block_is_what_the_learner_learns_from():
-    from forel.learner.linear import Linear, Rows, Settings
+    from forel.learner.learner import Learner
+    from forel.learner.rows import Rows
+    from forel.learner.settings import Settings
 
     text = b"1 |a x:2 y\n-1 2 |a y z:0.5 y\n" * 30
-    one, two = (Linear(1 << BITS, Settings("squared", alpha=0.1)) for _ in range(2))
+    one, two = (Learner(1 << BITS, Settings("squared", alpha=0.1)) for _ in range(2))
     for block in read(io.BytesIO(text), bits=BITS, block_bytes=100):
         one.learn(Rows(*block.rows), block.labels, block.importance)
         two.learn(block.matrix(1 << BITS), block.labels, block.importance)

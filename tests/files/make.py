@@ -8,8 +8,8 @@ from unittest import mock
 
 import numpy as np
 
-from forel.learner.linear import Linear, Settings
-from forel.learner.mixture import Mixture
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
 from forel.losses import Quantile
 from forel.sklearn import FTRLClassifier
 from forel.store import load, save, serving_model
@@ -21,18 +21,18 @@ TEXT = "".join(f"{k % 2} |site s{k % 5} s{k * k % 7} |user u{k % 11}:{1 + k % 3}
 MIXED = Settings("logistic", rate="scale_free", alpha=(0.1, 0.5, 2.0), l1=(0.0, 0.1, 0.5))
 READING = {"bits": 8, "names": True, "block_bytes": 400, "certified": True, "passes": 2, "holdout": 5}
 LEARNERS = {
-    "linear": lambda: Linear(FEATURES, Settings(alpha=0.5, l1=0.05), certified=True),
-    "float64": lambda: Linear(
+    "linear": lambda: Learner(FEATURES, Settings(alpha=0.5, l1=0.05), certified=True),
+    "float64": lambda: Learner(
         FEATURES, Settings("squared", "centered", alpha=0.2, bias=False, seed=3), dtype="float64"
     ),
-    "quantile": lambda: Linear(FEATURES, Settings(Quantile(0.9), "mirror", "constant", alpha=0.1)),
-    "scale_free": lambda: Linear(FEATURES, Settings(rate="scale_free", l2=0.1)),
-    "every_round": lambda: Linear(FEATURES, Settings("hinge", "proximal", "root", l1=0.01, penalty_weight="every")),
-    "lanes": lambda: Linear(FEATURES, Settings("poisson", "implicit", alpha=(0.1, 0.2), radius=1.0)),
-    "mixture": lambda: Mixture(FEATURES, MIXED, certified=True),
-    "drifting": lambda: Mixture(FEATURES, Settings(alpha=(0.1, 1.0)), share=0.01),
-    "softmax": lambda: Linear(FEATURES, Settings("softmax"), 3),
-    "one_against_rest": lambda: Linear(FEATURES, Settings(alpha=0.3), 3, certified=True),
+    "quantile": lambda: Learner(FEATURES, Settings(Quantile(0.9), "mirror", "constant", alpha=0.1)),
+    "scale_free": lambda: Learner(FEATURES, Settings(rate="scale_free", l2=0.1)),
+    "every_round": lambda: Learner(FEATURES, Settings("hinge", "proximal", "root", l1=0.01, penalty_weight="every")),
+    "lanes": lambda: Learner(FEATURES, Settings("poisson", "implicit", alpha=(0.1, 0.2), radius=1.0), mixed=False),
+    "mixture": lambda: Learner(FEATURES, MIXED, certified=True),
+    "drifting": lambda: Learner(FEATURES, Settings(alpha=(0.1, 1.0)), share=0.01),
+    "softmax": lambda: Learner(FEATURES, Settings("softmax"), 3),
+    "one_against_rest": lambda: Learner(FEATURES, Settings(alpha=0.3), 3, certified=True),
 }
 
 

@@ -38,7 +38,7 @@ def full_margins(settings, loss, X, labels, importance):
 
 def expert_margins(model, loss, settings, full, labels, importance):
     """The margins of all experts of a mixture, from those of its settings and full-covariance filters."""
-    tracker = model.settings.tracker and model.share is None
+    tracker = model.settings.fixed_share_expert and model.share is None
     return oracle.expert_margins(loss, settings, full, labels, importance, model.settings.mixers, tracker)
 
 
@@ -48,7 +48,7 @@ def guarantee_violations(words, model, loss, mixed, settings, full, labels, impo
     experts = expert_margins(model, loss, settings, full, labels, importance)
     found = [
         oracle.mixture_violation(words, loss, mixed, experts, names, labels, importance),
-        oracle.bayes_violation(words, len(model.settings.expert_kinds), importance) if bayes else None,
+        oracle.bayes_violation(words, model.settings.n_experts, importance) if bayes else None,
     ]
     return [f"{words}: {one}" for one in found if one]
 

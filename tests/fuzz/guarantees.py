@@ -16,8 +16,7 @@ import numpy as np
 from sklearn.feature_extraction import FeatureHasher
 
 from forel.learner.grid import default_grid, without_filters
-from forel.learner.linear import Linear
-from forel.learner.mixture import Mixture
+from forel.learner.learner import Learner
 from tests.fuzz import oracle
 from tests.fuzz.checks import full_margins, mixture_violations
 from tests.fuzz.streams import BINARY
@@ -97,12 +96,12 @@ def violations(name, loss, order, rows, settings=None, seed=0, longest=None):
     X, y = read(name, rows, longest)
     X, y = ordered(X, targets(loss, y), order, np.random.default_rng(seed))
     settings = default_grid(loss=loss) if settings is None else settings
-    model = Mixture(X.shape[1], settings)
+    model = Learner(X.shape[1], settings)
     if order == "adversarial":
         y, margins = against(model, X, y)
     else:
         margins = model.progress(X, y)[:, 0].astype(float)
-    each = Linear(X.shape[1], settings).progress(X, y).astype(float)
+    each = Learner(X.shape[1], settings, mixed=False).progress(X, y).astype(float)
     full = full_margins(settings, loss, X, y, np.ones(len(y)))
     return mixture_violations(model, loss, margins, each, full, y, np.ones(len(y)))
 
@@ -113,18 +112,18 @@ def class_violations(name, loss, order, rows, settings=None, seed=0, longest=Non
     labels = (np.argsort(np.argsort(y, kind="stable")) * 3 // len(y)).astype(float)
     X, y = ordered(X, labels, order, np.random.default_rng(seed))
     settings = without_filters(default_grid(loss=loss)) if settings is None else settings
-    model = Mixture(X.shape[1], settings, classes=3)
+    model = Learner(X.shape[1], settings, classes=3)
     mixed = np.empty((len(y), 3))
     for t in range(len(y)) if order == "adversarial" else ():
         y[t] = model.margins(X[t : t + 1])[0].argmin()
         mixed[t] = model.progress(X[t : t + 1], y[t : t + 1])[0]
     if order != "adversarial":
         mixed = model.progress(X, y)
-    alone = Linear(X.shape[1], settings, classes=3).progress(X, y).astype(float)
-    each = oracle.class_losses(alone.reshape(len(y), 3, settings.lanes), y, loss == "softmax").mean(axis=0)
+    alone = Learner(X.shape[1], settings, classes=3, mixed=False).progress(X, y).astype(float)
+    each = oracle.class_losses(alone.reshape(len(y), 3, settings.n_settings), y, loss == "softmax").mean(axis=0)
     own, words = float(-mixed[np.arange(len(y)), y.astype(int)].mean()), str(model.guarantee())
     why = oracle.guarantee_violation(words, own, each, list(model.names), np.ones(len(y)))
-    why = why or oracle.bayes_violation(words, settings.lanes, np.ones(len(y)))
+    why = why or oracle.bayes_violation(words, settings.n_settings, np.ones(len(y)))
     return [f"{words}: {why}"] if why else []
 
 

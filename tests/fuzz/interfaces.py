@@ -3,8 +3,7 @@
 import numpy as np
 
 from forel.learner.grid import default_grid
-from forel.learner.linear import Linear
-from forel.learner.mixture import Mixture
+from forel.learner.learner import Learner
 from forel.river import LinearClassifier, LinearRegressor
 from forel.sklearn import FTRLClassifier, FTRLRegressor
 from tests.fuzz import oracle
@@ -42,10 +41,10 @@ def door_violations(rng, loss, kind):
     proof, learned, guarantee, dtype, columns = door(loss, options, X, y, weight)
     without = {"full_filters": ()} if door is river else {}
     settings, labels = default_grid(loss=loss, **options, **without), coded(loss, y)
-    alone = Linear(FEATURES, settings, dtype=dtype).progress(X, labels, weight).astype(float)
+    alone = Learner(FEATURES, settings, dtype=dtype, mixed=False).progress(X, labels, weight).astype(float)
     violations, margins = [], alone[:, 0]
-    if settings.lanes > 1:
-        mixture = Mixture(FEATURES, settings, dtype=dtype)
+    if settings.n_settings > 1:
+        mixture = Learner(FEATURES, settings, dtype=dtype)
         margins = mixture.progress(X, labels, weight)[:, 0].astype(float)
         full = full_margins(settings, loss, X.astype(dtype).astype(float), labels, weight)
         violations += guarantee_violations(str(guarantee), mixture, loss, margins, alone, full, labels, weight)

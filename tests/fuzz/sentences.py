@@ -19,8 +19,7 @@ import forel
 from forel.learner.grid import default_grid
 from forel.learner.kernels import kernel
 from forel.learner.kernels.kernel import uncompiled_kernel
-from forel.learner.linear import Linear
-from forel.learner.mixture import Mixture
+from forel.learner.learner import Learner
 from tests.fuzz import oracle
 from tests.fuzz.checks import coded, full_margins, mixture_violations, proof_violations, scales_of, with_constant
 from tests.fuzz.interfaces import door_violations
@@ -35,7 +34,7 @@ def uncompiled(compiled="none"):
     before, usual = kernel.kernel, default_grid()
 
     def choose(spec):
-        default = (spec.layout.lanes, spec.layout.filters) == (usual.lanes, len(usual.filters))
+        default = (spec.layout.lanes, spec.layout.filters) == (usual.n_settings, len(usual.filters))
         return before(spec) if compiled == "all" or (compiled == "default" and default) else uncompiled_kernel(spec)
 
     kernel.kernel = choose
@@ -108,8 +107,8 @@ def trained_violations(rng, loss, kind):
     X, y, weight = stream(rng, loss, kind)
     holdout, passes = int(rng.choice([0, 0, 4])), int(rng.choice([1, 1, 2]))
     cut = len(y) // 2 if rng.random() < 0.4 else 0
-    share = 0.01 if loss == "logistic" and settings.lanes > 1 and rng.random() < 0.15 else None
-    alone, made, learned_rows, stored, violations = Linear(1 << BITS, settings), [], [], None, []
+    share = 0.01 if loss == "logistic" and settings.n_settings > 1 and rng.random() < 0.15 else None
+    alone, made, learned_rows, stored, violations = Learner(1 << BITS, settings, mixed=False), [], [], None, []
     for part in (slice(0, cut), slice(cut, None)):
         rows = [
             {"label": b, "weight": c, **{n: v for n, v in zip(NAMES, a, strict=True) if v}}
@@ -134,7 +133,7 @@ def trained_violations(rng, loss, kind):
         dense = np.zeros((len(a), 1 << BITS))
         dense[:, SLOTS] = a
         for k in range(1, passes + 1):  # margins of every setting before each pass learned the rows
-            each = alone.progress(dense, b, c) if settings.lanes > 1 else run.margins(k)[learned][:, None]
+            each = alone.progress(dense, b, c) if settings.n_settings > 1 else run.margins(k)[learned][:, None]
             learned_rows.append((k, a, b, c, each.astype(float)))
         words, own = run.trained.certificate, oracle.average(loss, m, b, c)
         scales = scales_of(np.concatenate([rows[0] for rows in made]), settings)
@@ -143,7 +142,7 @@ def trained_violations(rng, loss, kind):
         why = oracle.certificate_violation(words, loss, rows, b, c, own, model, scales, known)
         violations += [f"{words}: {why}"] if why else []
     a, b, c, m = (np.concatenate(columns) for columns in zip(*made, strict=True))
-    if settings.lanes > 1:
+    if settings.n_settings > 1:
         passes_of, x, labels, scale, each = zip(*learned_rows, strict=True)
         every = [np.concatenate(part) for part in (each, x, labels, scale)]
         full = full_margins(settings, loss, np.float32(every[1]).astype(float), *every[2:])
@@ -164,7 +163,7 @@ def learner_violations(rng, loss, kind):
     dtype = (np.float32, np.float64)[rng.integers(2)]
     X, y, weight = stream(rng, loss, kind)
     labels, violations = coded(loss, y), []
-    model = (Mixture if settings.lanes > 1 else Linear)(FEATURES, settings, dtype=dtype, certified=True)
+    model = Learner(FEATURES, settings, dtype=dtype, certified=True)
 
     def progress(learner):
         rows = (slice(k, k + 50) for k in range(0, len(y), 50))
@@ -179,8 +178,8 @@ def learner_violations(rng, loss, kind):
         words = model.loss_floor().with_free_bias(float(rng.exponential()) if rng.random() < 0.5 else None).summary()
         why = oracle.certificate_violation(words, loss, features, labels, weight, own, learned, scales)
         violations += [f"{words}: {why}"] if why else []
-    if settings.lanes > 1:
-        each = progress(Linear(FEATURES, settings, dtype=dtype, certified=True))
+    if settings.n_settings > 1:
+        each = progress(Learner(FEATURES, settings, dtype=dtype, certified=True, mixed=False))
         full = full_margins(settings, loss, X.astype(dtype).astype(float), labels, weight)
         violations += mixture_violations(model, loss, margins, each, full, labels, weight)
     proof = model.certificate()
@@ -195,7 +194,7 @@ PLAYS = {trained_violations: 0.5, learner_violations: 0.35, door_violations: 0.1
 
 def experts_of(settings):
     """What is trained: one model, a mixture of settings, or one with filters."""
-    return "filters" if settings.filters else "mixture" if settings.lanes > 1 else "model"
+    return "filters" if settings.filters else "mixture" if settings.n_settings > 1 else "model"
 
 
 def run(streams, seed=0, compiled="none", say=None, seconds=None):

@@ -14,8 +14,8 @@ import tracemalloc
 
 import numpy as np
 
-from forel.learner.linear import Linear, Settings
-from forel.learner.mixture import Mixture
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
 from forel.sklearn import FTRLClassifier
 from tests.fuzz.command import command
 
@@ -172,10 +172,10 @@ def copies_are_whole(rng):
 
 
 def blocks(rng):
-    """Linear and Mixture: margins are those of whole states, and pickles too."""
+    """Learner and Learner: margins are those of whole states, and pickles too."""
     X = np.random.default_rng(rng.randrange(100)).normal(size=(60, 5, 8)).astype(np.float32)
     y = (X[:, :, 0] > 0).astype(np.float32)
-    makers = lambda: Linear(8, Settings()), lambda: Mixture(8, Settings(alpha=(0.1, 1.0)))
+    makers = lambda: Learner(8, Settings()), lambda: Learner(8, Settings(alpha=(0.1, 1.0)))
     for make in makers:
         whole(
             make,
@@ -195,7 +195,7 @@ def rounds_are_counted(rng):
     """Learning from several threads is learning in some order: no round is lost, and sums add up."""
     X = np.random.default_rng(0).normal(size=(5, 8)).astype(np.float32)
     y, turns = np.array([0, 1, 0, 1, 1]), 60
-    linear, mixed, estimator = Linear(8, Settings()), Mixture(8, Settings(alpha=(0.1, 1.0))), FTRLClassifier(alpha=1.0)
+    linear, mixed, estimator = Learner(8, Settings()), Learner(8, Settings(alpha=(0.1, 1.0))), FTRLClassifier(alpha=1.0)
     lost = []
 
     def work():

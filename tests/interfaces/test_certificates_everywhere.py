@@ -5,8 +5,8 @@ import pytest
 
 import forel
 from forel.learner.certificate import Certificate
-from forel.learner.linear import Linear, Settings
-from forel.learner.mixture import Mixture
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
 from forel.river import LinearClassifier, LinearRegressor
 from forel.sklearn import FTRLClassifier, FTRLRegressor
 from forel.store import load, save
@@ -22,13 +22,13 @@ def rows(X):
 
 
 def linear(loss, X, y):
-    model = Linear(N, Settings(loss, alpha=0.3), dtype=np.float64, certified=True)
+    model = Learner(N, Settings(loss, alpha=0.3), dtype=np.float64, certified=True)
     model.learn(X, y)
     return model.certificate(), np.append(model.weights, model.bias)
 
 
 def mixture(loss, X, y):
-    model = Mixture(N, Settings(loss, alpha=ALPHAS), dtype=np.float64, certified=True)
+    model = Learner(N, Settings(loss, alpha=ALPHAS), dtype=np.float64, certified=True)
     model.learn(X, y)
     return model.certificate(), np.append(model.weights, model.bias)
 
@@ -69,7 +69,7 @@ def test_every_learner_has_the_same_certificate(door, loss):
     assert why is None, f"{words}: {why}"
 
 
-@pytest.mark.parametrize("make", [Linear, Mixture])
+@pytest.mark.parametrize("make", [Learner])
 def test_several_classes_and_stored_models_have_it_too(make, tmp_path):
     X, _, weight = stream("logistic")
     y = np.random.default_rng(3).integers(0, 3, len(X))

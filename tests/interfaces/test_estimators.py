@@ -19,7 +19,8 @@ from sklearn.preprocessing import MaxAbsScaler
 from sklearn.utils.estimator_checks import check_regressors_train, parametrize_with_checks
 
 import forel
-from forel.learner.linear import Linear, Settings
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
 from forel.losses import Huber, Quantile
 from forel.sklearn import FTRLClassifier, FTRLRegressor, estimator_of, shared
 
@@ -149,7 +150,7 @@ def test_pieces_are_bitwise_one_pass_and_the_fast_learner_itself(kind):
         first = {"classes": [0, 1]} if kind == "classifier" and k == 0 else {}
         pieces.partial_fit(X[k : k + 700], y[k : k + 700], sample_weight=weight[k : k + 700], **first)
     assert same(whole, pieces)
-    linear = Linear(60, Settings(loss, **options))
+    linear = Learner(60, Settings(loss, **options), mixed=False)
     linear.learn(X, y, weight)
     assert np.array_equal(np.ravel(whole.coef_), linear.weights[:, 0])
     assert np.array_equal(whole.intercept_, linear.bias)
@@ -163,7 +164,7 @@ def test_classes_may_have_any_names_and_hinges_get_their_signs(interpreted):
     names = np.array(["ham", "spam"])
     options = {"loss": "hinge", "algorithm": "mirror", "rate": "constant", "alpha": 0.01}
     model = FTRLClassifier(**options, shuffle=False).fit(X, names[y])
-    linear = Linear(60, Settings(**options))
+    linear = Learner(60, Settings(**options), mixed=False)
     linear.learn(X, 2 * y - 1)
     assert np.array_equal(model.coef_[0], linear.weights[:, 0])
     assert model.classes_.tolist() == ["ham", "spam"]
@@ -239,7 +240,7 @@ def test_polars_frames_keep_their_names():
 def test_rows_of_the_right_type_reach_the_learner_without_a_copy(monkeypatch):
     X, y = clicks()
     seen = []
-    monkeypatch.setattr(Linear, "learn", lambda self, X, y, weight: seen.append(X) or np.zeros(1))
+    monkeypatch.setattr(Learner, "learn", lambda self, X, y, weight: seen.append(X) or np.zeros(1))
     FTRLClassifier(alpha=0.1, shuffle=False).fit(X, y)
     assert np.shares_memory(seen[0].data, X.data)
     assert np.shares_memory(seen[0].indices, X.indices)
@@ -252,7 +253,7 @@ def test_without_a_rate_experts_of_five_kinds_are_mixed():
     assert "best of 13 experts" in str(model.guarantee_)
     kinds = {one.kind for one in model.explain_mixture().experts}
     assert kinds == {"setting", "filter", "full filter", "mixer", "fixed share"}
-    best = model._model.only(model._model.best)
+    best = model._model.select_setting(model._model.best)
     assert np.allclose(model.coef_[0], best.weights[:, 0], rtol=1e-5, atol=1e-7)
 
 

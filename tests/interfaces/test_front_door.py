@@ -80,7 +80,7 @@ def test_a_missing_extra_is_an_error_only_when_a_model_is_used():
 
 SCRIPT = """
 import forel
-from forel import FTRLClassifier, FTRLRegressor, Linear, Mixture, Settings
+from forel import FTRLClassifier, FTRLRegressor, Learner, Settings
 from forel.river import LinearClassifier, LinearRegressor
 
 rows = [{"site": "news", "click": 1}]
@@ -109,7 +109,7 @@ def test_type_checkers_see_every_public_name(tmp_path):
     assert not {name: kind for name, kind in revealed.items() if re.fullmatch(r"Any|builtins\.object", kind)}
     assert revealed["train"].startswith("def (source: Any, settings: ")
     assert revealed["train"].endswith("-> forel.training.trained.Trained")
-    assert revealed["Linear"].startswith("def (features: ")
+    assert revealed["Learner"].startswith("def (features: ")
     assert revealed["__version__"] in ("str", "builtins.str")
     (error,) = re.findall(r"\d: error: (.*)", shown)
     assert 'Argument "passes" to "train" has incompatible type "str"' in error

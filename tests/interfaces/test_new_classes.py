@@ -5,7 +5,8 @@ import pytest
 
 import forel
 from forel import FTRLClassifier
-from forel.learner.linear import Linear, Settings
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
 from forel.sklearn import estimator_of
 
 RNG = np.random.default_rng(0)
@@ -32,7 +33,7 @@ def test_each_class_is_the_model_against_the_rest_that_started_with_it(loss, int
         return
     low = -1.0 if loss == "hinge" else 0.0
     for k, label in enumerate("abcd"):
-        alone = Linear(2, Settings(loss, alpha=0.5), dtype=np.float64)
+        alone = Learner(2, Settings(loss, alpha=0.5), dtype=np.float64)
         for X, y in DATA:
             if label in y:
                 alone.learn(X, [1.0 if one == label else low for one in y])

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from forel.cli.outputs import Page
 from forel.data.clicks import write_clicks
 from forel.learner.grid import default_grid
-from forel.learner.linear import Settings
+from forel.learner.settings import Settings
 from forel.report import page, plots, write_report
 from forel.report.axes import axis_for, linear_axis
 from forel.training.history import Curve, History, certificate_values, mixture_weights

@@ -10,7 +10,9 @@ import pickle
 import numpy as np
 import pytest
 
-from forel.learner.linear import Linear, Rows, Settings
+from forel.learner.learner import Learner
+from forel.learner.rows import Rows
+from forel.learner.settings import Settings
 from forel.losses import Quantile
 
 river = pytest.importorskip("river", reason="river is an extra: pip install 'forel[river]'")
@@ -86,7 +88,7 @@ def test_weights_are_those_of_the_fast_learner_to_the_bit(options, dtype, monkey
     names = list(model.weights)
     rows = rows_of(data, names)
     rows = rows._replace(values=rows.values.astype(dtype))
-    linear = Linear(len(names), Settings(**options), dtype=dtype, certified=True)
+    linear = Learner(len(names), Settings(**options), dtype=dtype, certified=True, mixed=False)
     linear.learn(rows, [y for _, y in data], 1 + np.arange(len(data)) % 3)
     assert list(model.weights.values()) == linear.weights[:, 0].tolist()
     assert model.intercept == linear.bias[0]
@@ -108,7 +110,7 @@ def test_a_regression_is_the_fast_learners_too():
     for x, y in data:
         model.learn_one(x, y)
     names = list(model.weights)
-    linear = Linear(len(names), Settings("squared", alpha=0.5), dtype=np.float64)
+    linear = Learner(len(names), Settings("squared", alpha=0.5), dtype=np.float64)
     linear.learn(rows_of(data, names), [y for _, y in data])
     assert list(model.weights.values()) == linear.weights[:, 0].tolist()
     assert model.predict_one(data[3][0]) == linear.margins(rows_of(data[3:4], names))[0, 0]
@@ -134,7 +136,7 @@ def test_frames_are_the_same_as_one_row_at_a_time_to_the_bit(kind, bits, dtype, 
         many.learn_many(frame[k : k + 40], y[k : k + 40], w[k : k + 40])
     assert one.weights == many.weights
     assert one.intercept == many.intercept
-    assert np.array_equal(one._learner.lanes.state, many._learner.lanes.state)
+    assert np.array_equal(one._learner.lanes.numbers, many._learner.lanes.numbers)
     frame["new"] = 5.0
     found = many.predict_many(frame)
     assert found.index.equals(frame.index)

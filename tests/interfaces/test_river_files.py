@@ -24,8 +24,8 @@ def state(model):
     learner = model._learner
     lanes, experts = learner.model.joined(len(learner.codes)), learner.model.experts
     arrays = [array.tobytes() for array in (lanes.records, lanes.last_round, lanes.drift_marks, lanes.sums)]
-    counts = lanes.rounds, lanes.weight, lanes.lanes, [part.lanes for part in learner.parts]
-    ledger = None if experts is None else experts.ledger.array.tolist()
+    counts = lanes.rounds, lanes.total_importance, lanes.n_lanes, [part.n_lanes for part in learner.parts]
+    ledger = None if experts is None else experts.mixture.ledger.array.tolist()
     return arrays, counts, ledger, learner.names, learner.codes, learner.class_starts, learner.hashing
 
 
@@ -109,7 +109,7 @@ def test_a_model_trained_from_files_is_the_river_model_to_the_bit_and_either_con
     margins = forel.predict(whole, CLICKS, margins=True)
     for each in (model, other):
         assert each.classes == [False, True]
-        assert np.array_equal(each._learner.lanes.records, whole.model._lanes.records)
+        assert np.array_equal(each._learner.lanes.records, whole.model.state.records)
         assert [each._learner.margins(x)[0] for x, _ in rows(CLICKS)] == margins.tolist()
         forel.save(tmp_path / "river.forel", each)
         unlabelled = [x for x, _ in rows(CLICKS)]
@@ -201,15 +201,15 @@ def test_categories_of_frames_are_read_as_words(interpreted):
             "expected one setting, or the default mixture",
         ),
         (
-            lambda: forel.store.Stored(forel.Mixture(4, forel.Settings(alpha=(0.1, 1.0)), share=0.01)),
+            lambda: forel.store.Stored(forel.Learner(4, forel.Settings(alpha=(0.1, 1.0)), share=0.01)),
             "expected one linear model, or a mixture without share; save one of others by only",
         ),
         (
-            lambda: forel.store.Stored(forel.Linear(4, forel.Settings())),
+            lambda: forel.store.Stored(forel.Learner(4, forel.Settings())),
             "stored: got a learner by itself, expected a mod",
         ),
         (
-            lambda: forel.store.Stored(forel.Linear(4, forel.Settings("poisson"))),
+            lambda: forel.store.Stored(forel.Learner(4, forel.Settings("poisson"))),
             "stored: got 'poisson', expected one mo",
         ),
         (

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from forel.learner.grid import default_grid
-from forel.learner.linear import Rows
-from forel.learner.mixture import Mixture
+from forel.learner.learner import Learner
+from forel.learner.rows import Rows
 
 pytest.importorskip("river", reason="river is an extra: pip install 'forel[river]'")
 
@@ -54,10 +54,10 @@ def test_one_dict_at_a_time_is_the_mixture_to_the_bit(make, settings, label, sca
     for k, (x, y) in enumerate(data):
         model.learn_one(x, bool(y > 0) if make is LinearClassifier else y, w=1 + k % 2)
     names = list(model.weights)
-    mixture = Mixture(len(names), settings, dtype=np.float64, certified=True)
+    mixture = Learner(len(names), settings, dtype=np.float64, certified=True)
     rows = sparse([x for x, _ in data], names)
     mixture.learn(rows, [y for _, y in data], 1.0 + np.arange(len(data)) % 2)
-    assert model._learner.model.experts.ledger.array.tolist() == mixture.ledger.array.tolist()
+    assert model._learner.model.experts.mixture.ledger.array.tolist() == mixture.mixture.ledger.array.tolist()
     assert list(model.weights.values()) == mixture.weights[:, 0].tolist()
     assert model.intercept == mixture.bias[0]
     assert [model._learner.margins(x)[0] for x, _ in data] == mixture.margins(rows)[:, 0].tolist()
@@ -106,11 +106,11 @@ def test_new_classes_keep_what_was_learned_and_the_guarantee_holds_from_the_firs
 def test_hinges_of_several_classes_are_counted_as_before(interpreted):
     model = LinearClassifier(loss="hinge", l1=0.01)
     for k, (x, y) in enumerate(classes_of(60, 3)):
-        before = model._learner.model.experts.ledger.losses.copy()
+        before = model._learner.model.experts.mixture.ledger.losses.copy()
         first = y not in model.classes and len(model.classes) == 2
         model.learn_one(x, y)
         if first:
-            assert (model._learner.model.experts.ledger.losses >= 2 * before).all()
+            assert (model._learner.model.experts.mixture.ledger.losses >= 2 * before).all()
             assert k
     assert len(model.classes) == 3
     assert model.guarantee().measured <= model.guarantee().bound
@@ -130,7 +130,7 @@ def test_copies_and_frames_continue_as_the_model_does(interpreted):
     model.learn_one({"f1": 1.0}, "class 0")
     for each in (copied, many):
         each.learn_one({"f1": 1.0}, "class 0")
-        ledgers = [m._learner.model.experts.ledger.array.tolist() for m in (each, model)]
+        ledgers = [m._learner.model.experts.mixture.ledger.array.tolist() for m in (each, model)]
         assert ledgers[0] == pytest.approx(ledgers[1], rel=1e-12)
         assert each.predict_proba_one({"f2": 1.0}) == pytest.approx(model.predict_proba_one({"f2": 1.0}), rel=1e-12)
     proba = model.predict_proba_many(frame)

@@ -448,12 +448,13 @@ def test_waiting_for_a_lock_has_a_limit(tmp_path, monkeypatch):
 CODE = """
 import json, sys
 import numpy as np
-from forel.learner.linear import Linear, Settings
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
 from forel.data import read
 import io
 text = b"1 |a x:1.5 y\\n0 |b z\\n1 |a y |b z:2\\n" * 50
 block = next(iter(read(io.BytesIO(text), bits=10)))
-model = Linear(1 << 10, Settings(l1=0.1))
+model = Learner(1 << 10, Settings(l1=0.1))
 margins = model.progress(block.matrix(1 << 10), block.labels)
 results = [margins.tobytes().hex(), model.weights.tobytes().hex(), block.indices.tobytes().hex()]
 results.append(model.margins(block.matrix(1 << 10)).tobytes().hex())

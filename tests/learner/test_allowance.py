@@ -7,8 +7,9 @@ import pytest
 from scipy import sparse
 
 from forel.learner.kernels import kernel
-from forel.learner.lanes import Lanes
-from forel.learner.linear import Linear, Settings
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
+from forel.learner.state import State
 from forel.store import load, save
 
 N, ROUNDS = 6, 60
@@ -43,7 +44,7 @@ def sampled(gradient, chosen, round_, bias=0.0, key=0):
 
 def squares(settings, dense, labels):
     """ΣΣ G² from the margins alone: each row's gradient is (p − y) times the row."""
-    model = Linear(dense.shape[1], settings, dtype=np.float64, certified=True)
+    model = Learner(dense.shape[1], settings, dtype=np.float64, certified=True, mixed=False)
     rows, total, gradient = sparse.csr_array(dense), 0.0, np.zeros(dense.shape[1] + 1)
     for r, y in enumerate(labels):
         margin = model.progress(rows[[r]], [y])[0, 0]
@@ -57,14 +58,16 @@ def squares(settings, dense, labels):
 @pytest.mark.parametrize("settings", RULES, ids=str)
 def test_squares_of_gradient_sums_are_those_of_a_slow_reference(settings, interpreted):
     dense, labels = stream()
-    alone = Linear(N, settings, dtype=np.float64, certified=True)
+    alone = Learner(N, settings, dtype=np.float64, certified=True, mixed=False)
     alone.learn(dense, labels)
-    assert alone._lanes.sums[4, 0] == pytest.approx(squares(settings, dense, labels), rel=1e-11)
-    together = Linear(N, replace(settings, alpha=(0.1, settings.alpha, 0.7)), dtype=np.float64, certified=True)
+    assert alone.state.sums[4, 0] == pytest.approx(squares(settings, dense, labels), rel=1e-11)
+    together = Learner(
+        N, replace(settings, alpha=(0.1, settings.alpha, 0.7)), dtype=np.float64, certified=True, mixed=False
+    )
     together.learn(dense, labels)
-    assert together._lanes.sums[4, 1] == pytest.approx(alone._lanes.sums[4, 0], rel=1e-11)
-    assert not together._lanes.clipped.any()
-    assert together.only(1)._lanes.sums[4, 0] == together._lanes.sums[4, 1]
+    assert together.state.sums[4, 1] == pytest.approx(alone.state.sums[4, 0], rel=1e-11)
+    assert not together.state.clipped.any()
+    assert together.select_setting(1).state.sums[4, 0] == together.state.sums[4, 1]
 
 
 def test_long_rows_leave_out_what_belongs_to_no_coordinate(interpreted):
@@ -73,9 +76,9 @@ def test_long_rows_leave_out_what_belongs_to_no_coordinate(interpreted):
         dense = np.ones((3, width))
         for bias in (False, True):
             settings = Settings(alpha=0.5, bias=bias)
-            model = Linear(width, settings, dtype=np.float64, certified=True)
+            model = Learner(width, settings, dtype=np.float64, certified=True, mixed=False)
             model.learn(dense, [1, 1, 0])
-            assert model._lanes.sums[4, 0] == pytest.approx(squares(settings, dense, [1, 1, 0]), rel=1e-12)
+            assert model.state.sums[4, 0] == pytest.approx(squares(settings, dense, [1, 1, 0]), rel=1e-12)
 
 
 def test_the_sampled_sum_estimates_the_full_sum(interpreted):
@@ -83,29 +86,29 @@ def test_the_sampled_sum_estimates_the_full_sum(interpreted):
     rng = np.random.default_rng(3)
     dense = (rng.random((3000, N)) < np.linspace(0.9, 0.05, N)).astype(float)
     labels = rng.random(3000) < 0.7
-    model, gradient, whole = Linear(N, Settings(alpha=0.1), dtype=np.float64, certified=True), np.zeros(N + 1), 0.0
+    model, gradient, whole = Learner(N, Settings(alpha=0.1), dtype=np.float64, certified=True), np.zeros(N + 1), 0.0
     margins = model.progress(dense, labels)[:, 0]
     for row, y, m in zip(dense, labels, margins, strict=True):
         full = np.append(row, 1.0)
         gradient += (1 / (1 + np.exp(-m)) - y) * full
         whole += np.sum(gradient[full != 0] ** 2)
-    assert model._lanes.sums[4, 0] == pytest.approx(whole, rel=0.05)
+    assert model.state.sums[4, 0] == pytest.approx(whole, rel=0.05)
 
 
 def test_without_a_certificate_nothing_is_summed(interpreted):
-    model = Linear(N, Settings())
+    model = Learner(N, Settings())
     model.learn(*stream())
-    assert not model._lanes.sums[[1, 2, 3, 4, 5]].any()
+    assert not model.state.sums[[1, 2, 3, 4, 5]].any()
 
 
 def test_the_sums_of_a_file_are_restored(interpreted, tmp_path):
-    model = Linear(N, Settings(alpha=(0.1, 1.0), seed=7), certified=True)
+    model = Learner(N, Settings(alpha=(0.1, 1.0), seed=7), certified=True, mixed=False)
     model.learn(*stream())
     save(tmp_path / "m", model)
     again = load(tmp_path / "m").model
     assert again.settings.seed == 7
-    assert np.array_equal(again._lanes.sums, model._lanes.sums)
-    assert again._lanes.sums.shape == (6, 2)
+    assert np.array_equal(again.state.sums, model.state.sums)
+    assert again.state.sums.shape == (6, 2)
 
 
 def test_seeds_change_bits_and_the_same_seed_gives_the_same():
@@ -118,13 +121,13 @@ def test_seeds_change_bits_and_the_same_seed_gives_the_same():
 
 
 def _bits(settings, dense, labels):
-    model = Linear(N, settings)
+    model = Learner(N, settings, mixed=False)
     model.learn(dense, labels)
-    return model.state.tobytes()
+    return model.state.numbers.tobytes()
 
 
 def test_seeds_that_are_none_are_refused():
     for bad in (-1, 1.5, 2**53, None, "x", True):
         with pytest.raises(ValueError, match="seed: got "):
             Settings(seed=bad)
-    assert Lanes(1, Settings(seed=3), 1).arrays[5] == Settings(seed=3).noise_key
+    assert State(1, Settings(seed=3), 1).arrays[5] == Settings(seed=3).noise_key

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from forel.learner.certificate_sums import difference
-from forel.learner.linear import Linear, Settings
-from forel.learner.mixture import Mixture
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
 from tests.fuzz import oracle
 from tests.learner.test_dual import stream
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 HALVES = slice(0, 30), slice(30, None)
 
 
-def learned(loss, rate, X, y, weight, make=Linear, alpha=(0.1, 0.4)):
+def learned(loss, rate, X, y, weight, make=Learner, alpha=(0.1, 0.4)):
     model = make(X.shape[1], Settings(loss, alpha=alpha, rate=rate), dtype=np.float64, certified=True)
     return model, model.progress(X, y, weight)
 
@@ -23,7 +23,7 @@ def learned(loss, rate, X, y, weight, make=Linear, alpha=(0.1, 0.4)):
 def test_floors_since_a_snapshot_are_about_the_rows_after_it(loss, rate):
     X, y, weight = stream(loss)
     X[:30, 3], X[30:, 0] = 0.0, 0.0  # features that occur only before or after the snapshot
-    model, _ = learned(loss, rate, X[:30], y[:30], weight[:30], Mixture)
+    model, _ = learned(loss, rate, X[:30], y[:30], weight[:30], Learner)
     before = model.snapshot()
     margins = model.progress(X[30:], y[30:], weight[30:])[:, 0]
     since = difference(model.snapshot(), before)
@@ -59,7 +59,7 @@ def test_floors_with_a_free_bias_hold_for_all_biases_up_to_the_limit(loss, rate)
 
 
 def test_a_model_without_a_bias_has_no_free_one():
-    model = Linear(1, Settings(alpha=1.0, bias=False), certified=True)
+    model = Learner(1, Settings(alpha=1.0, bias=False), certified=True)
     model.learn(np.ones((10, 1)), [1, 0] * 5)
     with pytest.raises(ValueError, match="bias: got a model without one"):
         model.loss_floor().with_free_bias()
@@ -70,7 +70,7 @@ def test_a_model_without_a_bias_has_no_free_one():
 def test_several_biases_have_a_norm():
     X, _, weight = stream("logistic")
     y = np.random.default_rng(3).integers(0, 3, len(X))
-    model = Linear(4, Settings("softmax", alpha=0.3), classes=3, dtype=np.float64, certified=True)
+    model = Learner(4, Settings("softmax", alpha=0.3), classes=3, dtype=np.float64, certified=True)
     model.learn(X, y, weight)
     floor, proof = model.loss_floor(), model.certificate()
     learned = np.column_stack([model.weights.T, model.bias]).ravel()
@@ -80,14 +80,14 @@ def test_several_biases_have_a_norm():
     assert "with biases of norm at most" in floor.with_free_bias().summary()
 
 
-@pytest.mark.parametrize("make", [Linear, Mixture])
+@pytest.mark.parametrize("make", [Learner])
 def test_certificates_have_the_points_of_all_settings(make):
     X, y, weight = stream("logistic")
     model, _ = learned("logistic", "scale_free", X, y, weight, make, alpha=(0.01, 0.3, 3.0))
     proof, floor = model.certificate(), model.loss_floor()
     for norm in (0.1, 1.0, 10.0):
         assert proof.loss_floor(scaled=norm) == pytest.approx(floor.at(norm), rel=1e-9)
-        each = [model.linear.only(k).certificate() for k in range(3)]
+        each = [model.unmixed.select_setting(k).certificate() for k in range(3)]
         for kind in ("l2", "l1", "box"):
             most = max(one.loss_floor(**{kind: norm}) for one in each)
             assert proof.loss_floor(**{kind: norm}) == pytest.approx(most, rel=1e-9)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from forel.learner.linear import Linear, Settings
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
 from forel.losses import Example, Logistic
 from forel.theory.sets import Box, l1_ball, l2_ball
 from tests.learner.reference import ROUNDS, N, reference, stream
@@ -41,7 +42,7 @@ def test_the_certificate_equals_that_of_the_theory_for_the_same_game(settings):
     from forel.theory.analysis import play, strong_ftrl_lemma, theorem_1, theorem_10, theorem_12
 
     dense, labels = stream(settings.loss)
-    model = Linear(N, settings, dtype=np.float64, certified=True)
+    model = Learner(N, settings, dtype=np.float64, certified=True, mixed=False)
     model.learn(dense, labels)
     proof = model.certificate()
     rows = np.hstack([dense, np.ones((ROUNDS, 1))]) if settings.bias else dense
@@ -74,9 +75,9 @@ def test_the_certificate_among_seen_coordinates_is_the_same(settings):
     dense, labels = stream(settings.loss)
     wide = np.zeros((ROUNDS, 3 * N))
     wide[:, 1::3] = dense
-    model = Linear(3 * N, settings, dtype=np.float64, certified=True)
+    model = Learner(3 * N, settings, dtype=np.float64, certified=True, mixed=False)
     model.learn(wide, labels)
-    seen, every = model.seen, model.certificate()
+    seen, every = model.active_coordinates, model.certificate()
     assert set(seen) == {*np.flatnonzero(wide.any(axis=0)), *([3 * N] if settings.bias else [])}
     proof, x = model.certificate(among=seen), model.weights_at(seen).ravel()
     whole = np.append(model.weights, model.bias) if settings.bias else model.weights.ravel()
@@ -101,11 +102,13 @@ def test_the_certificate_among_seen_coordinates_is_the_same(settings):
 @pytest.mark.slow
 def test_the_certificate_in_float32_and_lanes():
     dense, labels = stream("logistic", rounds=2000)
-    model = Linear(N, Settings(alpha=(0.1, 0.5), l1=0.05), certified=True)
+    model = Learner(N, Settings(alpha=(0.1, 0.5), l1=0.05), certified=True, mixed=False)
     model.learn(dense, labels)
-    plain = Linear(N, Settings(alpha=(0.1, 0.5), l1=0.05))
+    plain = Learner(N, Settings(alpha=(0.1, 0.5), l1=0.05), mixed=False)
     plain.learn(dense, labels)
-    assert np.allclose(model.state[:, :2], plain.state, rtol=1e-3, atol=1e-3)  # other instructions, other rounding
+    assert np.allclose(
+        model.state.numbers[:, :2], plain.state.numbers, rtol=1e-3, atol=1e-3
+    )  # other instructions, other rounding
     for lane in range(2):
         proof = model.certificate(lane)
         x = np.append(model.weights[:, lane], model.bias[lane])
@@ -120,7 +123,7 @@ def test_the_certificate_in_float32_and_lanes():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda m: Linear(2, Settings()).certificate(), "expected a model made with certified=True"),
+        (lambda m: Learner(2, Settings()).certificate(), "expected a model made with certified=True"),
         (lambda m: m.certificate(3), "lane: got 3, expected 0 to 0"),
         (lambda m: m.certificate().worst(), "got 0 of them, expected exactly one"),
         (lambda m: m.certificate().worst(l1=1.0, l2=1.0), "got 2 of them"),
@@ -130,7 +133,7 @@ def test_the_certificate_in_float32_and_lanes():
     ],
 )
 def test_certificates_that_cannot_be_given_are_refused(call, message):
-    model = Linear(2, Settings(radius=0.5, bias=False), certified=True, dtype=np.float64)
+    model = Learner(2, Settings(radius=0.5, bias=False), certified=True, dtype=np.float64)
     model.learn(np.eye(2), [1, 0])
     with pytest.raises(ValueError, match=message):
         call(model)
@@ -142,7 +145,7 @@ def test_the_strong_ftrl_lemma_is_an_equality_from_the_kernels_sums(l2):
     """At x* = x_{T+1}, without a threshold, nothing is lost between regret and bound."""
     dense, labels = stream("logistic")
     for settings in (Settings(alpha=0.4, l2=l2), Settings(alpha=0.4, rate="root", bias=False, l2=l2)):
-        model = Linear(N, settings, dtype=np.float64, certified=True)
+        model = Learner(N, settings, dtype=np.float64, certified=True, mixed=False)
         model.learn(dense, labels)
         x = np.append(model.weights, model.bias)[: N + settings.bias]
         proof = model.certificate()
@@ -160,7 +163,7 @@ def test_the_strong_ftrl_lemma_is_an_equality_from_the_kernels_sums(l2):
 )
 def test_a_void_bound_has_a_reason_and_the_regret_is_still_computed(settings, reason):
     dense, labels = stream("logistic")
-    model = Linear(N, settings, dtype=np.float64, certified=True)
+    model = Learner(N, settings, dtype=np.float64, certified=True, mixed=False)
     model.learn(dense, labels)
     proof, x = model.certificate(), np.full(N + 1, 0.1)
     with pytest.raises(ValueError, match=reason):
@@ -171,7 +174,7 @@ def test_a_void_bound_has_a_reason_and_the_regret_is_still_computed(settings, re
 
 
 def test_a_certificate_is_printed_without_its_tables(interpreted):
-    proof = Linear(50, Settings(alpha=(0.1, 1.0), rate="scale_free"), certified=True)
+    proof = Learner(50, Settings(alpha=(0.1, 1.0), rate="scale_free"), certified=True, mixed=False)
     proof.learn(np.eye(50), np.arange(50) % 2)
     shown = repr(proof.certificate(0))
     assert "result='Lemma 5'" in shown

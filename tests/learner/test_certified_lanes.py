@@ -7,12 +7,11 @@ import pytest
 from scipy.special import expit
 
 from forel.learner.certified_lanes import bounded_lanes, certified_lanes
-from forel.learner.filters import Filter
+from forel.learner.experts import Filter
 from forel.learner.grid import default_grid
-from forel.learner.lanes import Lanes
-from forel.learner.linear import Linear
-from forel.learner.mixture import Mixture
+from forel.learner.learner import Learner
 from forel.learner.settings import Settings
+from forel.learner.state import State
 from forel.store import ModelFileError, load, save
 from tests.store.cases import rewritten
 
@@ -61,9 +60,9 @@ def test_gradients_are_the_sums_of_slopes_times_values(power):
     """In whatever unit the records of a feature are, which changes as its values grow."""
     units = 2.0 ** np.array([power, 0, 0, -power, 0, power])
     X, y, importance = stream(units=units)
-    model = Linear(N, SETTINGS, dtype=np.float64, certified=True)
+    model = Learner(N, SETTINGS, dtype=np.float64, certified=True, mixed=False)
     slopes = importance[:, None] * (expit(model.progress(X, y, importance)) - y[:, None])
-    lanes, every = model._lanes, np.arange(N + 1)
+    lanes, every = model.state, np.arange(N + 1)
     expected = np.column_stack([X, np.ones(ROUNDS)]).T @ slopes[:, LANES]
     found = lanes.gradients * lanes.units(every)[:, None]
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13 * units.max())
@@ -76,15 +75,15 @@ def test_gradients_are_the_sums_of_slopes_times_values(power):
 def test_blocks_of_any_size_and_kernels_with_units_give_the_same_bits(value, monkeypatch):
     X, y, importance = stream()
     X[:, 4] = np.where(np.arange(ROUNDS) == 50, value, 0)
-    models = [Linear(N, SETTINGS, certified=True) for _ in range(3)]
+    models = [Learner(N, SETTINGS, certified=True, mixed=False) for _ in range(3)]
     models[0].learn(X, y, importance)
     for part in (slice(0, 51), slice(51, 60), slice(60, None)):
         models[1].learn(X[part], y[part], importance[part])
-    monkeypatch.setattr(Lanes, "_with_kernels", lambda lanes, count, process: process(lanes.kernel, 0))
+    monkeypatch.setattr(State, "_with_kernels", lambda lanes, count, process: process(lanes.kernel, 0))
     models[2].learn(X, y, importance)
     for model in models[1:]:
         for name in ("records", "totals"):
-            assert getattr(model._lanes, name).tobytes() == getattr(models[0]._lanes, name).tobytes()
+            assert getattr(model.state, name).tobytes() == getattr(models[0].state, name).tobytes()
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -93,19 +92,19 @@ def test_slopes_that_are_too_large_void_the_certificate_and_leave_numbers_finite
     """In float32, labels of 10²² are beyond the range of gradients, however small the values are."""
     X, y, _ = stream(units=np.float32(1e-6))
     settings = Settings("squared", alpha=(0.1, 1.0), rate="scale_free", filters=[(1.0,)], bias=bias)
-    model = Linear(N, settings, certified=True)
+    model = Learner(N, settings, certified=True, mixed=False)
     for _ in range(3):
         model.learn(X, 1e22 * y)
-    assert np.isfinite(model._lanes.records).all()
+    assert np.isfinite(model.state.records).all()
     assert "left the range of float32" in model.summary()
     assert "left the range of float32" in model.certificate(1).floor_void
 
 
 def test_points_are_those_of_the_same_settings_without_filters():
     X, y, importance = stream()
-    model = Linear(N, SETTINGS, dtype=np.float64, certified=True)
+    model = Learner(N, SETTINGS, dtype=np.float64, certified=True, mixed=False)
     settings = Settings(alpha=SETTINGS.alpha, l1=0.1, beta=0.01, rate="scale_free")
-    others = Linear(N, settings, dtype=np.float64, certified=True)
+    others = Learner(N, settings, dtype=np.float64, certified=True, mixed=False)
     for one in (model, others):
         one.learn(X, y, importance)
     mine, its = model.loss_floor(1), others.loss_floor(1)
@@ -125,42 +124,50 @@ def test_points_are_those_of_the_same_settings_without_filters():
 
 def test_one_setting_continues_with_its_certificate_if_its_gradients_are_kept():
     X, y, importance = stream()
-    model = Linear(N, SETTINGS, dtype=np.float64, certified=True)
+    model = Learner(N, SETTINGS, dtype=np.float64, certified=True, mixed=False)
     model.learn(X[:60], y[:60], importance[:60])
-    alone = model.only(2)
+    alone = model.select_setting(2)
     for one in (model, alone):
         one.learn(X[60:], y[60:], importance[60:])
     assert alone.certified
     (point,) = alone.loss_floor().points
     assert point.lower == model.loss_floor(2).points[1].lower
     assert point.gradient_norm == pytest.approx(model.loss_floor(2).points[1].gradient_norm, rel=1e-13)
-    assert [model.only(lane).certified for lane in range(7)] == [False, True, True, False, False, False, False]
+    assert [model.select_setting(lane).certified for lane in range(7)] == [
+        False,
+        True,
+        True,
+        False,
+        False,
+        False,
+        False,
+    ]
 
 
 def test_the_bound_is_that_of_the_best_setting_whose_gradients_are_kept():
     X, y, importance = stream()
-    model = Mixture(N, SETTINGS, dtype=np.float64, certified=True)
+    model = Learner(N, SETTINGS, dtype=np.float64, certified=True)
     model.learn(X, y, importance)
     best = min((1, 2), key=lambda lane: model.losses[lane])
-    expected = model.linear.certificate(best)
+    expected = model.unmixed.certificate(best)
     assert np.array_equal(model.certificate().gradients, expected.gradients)
     assert model.certificate().loss == model.loss
 
 
 def test_copies_and_larger_models_keep_the_gradients():
-    from forel.learner.resizing import resize
+    from forel.learner.state import resize
 
     X, y, importance = stream()
-    model = Linear(N, SETTINGS, certified=True)
+    model = Learner(N, SETTINGS, certified=True, mixed=False)
     model.learn(X, y, importance)
-    lanes = model._lanes
+    lanes = model.state
     assert lanes.copied().records.tobytes() == lanes.records.tobytes()
     same = pickle.loads(pickle.dumps(model))
     for one in (model, same):
         one.learn(X, y)
-    assert same._lanes.records.tobytes() == model._lanes.records.tobytes()
-    lanes = model._lanes
-    larger = resize(lanes, N + 3, lanes.lanes, lanes.labels)
+    assert same.state.records.tobytes() == model.state.records.tobytes()
+    lanes = model.state
+    larger = resize(lanes, N + 3, lanes.n_lanes, lanes.labels)
     assert np.array_equal(larger.gradients[:N], lanes.gradients[:N])
     assert np.array_equal(larger.gradients[-1], lanes.gradients[-1])
     assert not larger.gradients[N:-1].any()
@@ -168,7 +175,7 @@ def test_copies_and_larger_models_keep_the_gradients():
 
 def test_floors_of_rows_since_a_snapshot():
     X, y, importance = stream()
-    model = Linear(N, SETTINGS, dtype=np.float64, certified=True)
+    model = Learner(N, SETTINGS, dtype=np.float64, certified=True, mixed=False)
     model.learn(X[:50], y[:50], importance[:50])
     before = model.snapshot()
     assert before.gradients.shape[1] == 3
@@ -180,14 +187,14 @@ def test_floors_of_rows_since_a_snapshot():
 
 def test_files_keep_the_gradients(tmp_path):
     X, y, importance = stream()
-    whole, pieces = (Mixture(N, SETTINGS, certified=True) for _ in range(2))
+    whole, pieces = (Learner(N, SETTINGS, certified=True) for _ in range(2))
     whole.learn(X, y, importance)
     pieces.learn(X[:40], y[:40], importance[:40])
     save(tmp_path / "m", pieces)
     pieces = load(tmp_path / "m").model
     pieces.learn(X[40:], y[40:], importance[40:])
     for name in ("records", "totals"):
-        assert getattr(pieces.linear._lanes, name).tobytes() == getattr(whole.linear._lanes, name).tobytes()
+        assert getattr(pieces.state, name).tobytes() == getattr(whole.state, name).tobytes()
     assert pieces.summary() == whole.summary()
     rewritten(tmp_path / "m", lambda header: header.update(gradient_lanes=[0, 1, 2]))
     with pytest.raises(ModelFileError, match=r"gradients of the lanes \[0, 1, 2\] are not those of the settings"):

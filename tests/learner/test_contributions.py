@@ -6,8 +6,7 @@ import pytest
 import forel
 from forel.learner.full_filters import MOST
 from forel.learner.grid import default_grid
-from forel.learner.linear import Linear
-from forel.learner.mixture import Mixture
+from forel.learner.learner import Learner
 from forel.learner.settings import Settings
 from forel.sklearn import FTRLClassifier
 from tests.fuzz import oracle
@@ -25,9 +24,9 @@ def stream(rows=80, seed=0):
 
 def played(X, y, importance):
     """A mixture of the default experts, their margins, and those of the mixture."""
-    model = Mixture(X.shape[1], default_grid(), dtype=np.float64)
+    model = Learner(X.shape[1], default_grid(), dtype=np.float64)
     mixed = model.progress(X, y, importance)[:, 0]
-    lanes = Linear(X.shape[1], model.settings, dtype=np.float64).progress(X, y, importance)
+    lanes = Learner(X.shape[1], model.settings, dtype=np.float64, mixed=False).progress(X, y, importance)
     full = full_margins(model.settings, "logistic", X, y, importance)
     return model, expert_margins(model, "logistic", lanes, full, y, importance), mixed
 
@@ -69,7 +68,7 @@ def test_kinds_that_were_dropped_are_not_listed():
     rows = MOST + 20
     X, y = np.eye(rows, MOST + 10), np.resize([1.0, 0.0, 0.0], rows)
     X[np.arange(MOST + 10, rows), 0] = 1
-    model = Mixture(MOST + 10, default_grid())
+    model = Learner(MOST + 10, default_grid())
     model.learn(X, y)
     found = model.explain()
     assert [one.kind for one in found.kinds] == ["setting", "filter", "mixer", "fixed share"]
@@ -81,15 +80,15 @@ def test_kinds_that_were_dropped_are_not_listed():
 
 def test_a_single_kind_and_other_rules_have_no_loss_without_it():
     X, y = stream()
-    grid, shared = Mixture(3, Settings(alpha=(0.1, 1.0))), Mixture(3, default_grid(), share=0.01)
-    squared = Mixture(3, default_grid(loss="squared"))
+    grid, shared = Learner(3, Settings(alpha=(0.1, 1.0))), Learner(3, default_grid(), share=0.01)
+    squared = Learner(3, default_grid(loss="squared"))
     for model in (grid, shared, squared):
         model.learn(X, y)
         found = model.explain()
         assert all(one.without is None for one in found.kinds)
         assert "without it" not in str(found).lower()
     assert grid.explain().kinds[0].others is None
-    losses, kinds = squared.averages, np.array(squared.pool.kinds)
+    losses, kinds = squared.averages, np.array(squared.mixture.kinds)
     for one in squared.explain().kinds:
         assert (one.loss, one.others) == (losses[kinds == one.kind].min(), losses[kinds != one.kind].min())
 
@@ -104,7 +103,7 @@ def test_text_and_html_have_a_row_for_each_expert_and_kind():
     assert page.count("<tr>") == 2 + 13 + 5
     assert str(model.guarantee()) in lines[-1] in page
     assert all(one.name in page for one in found.experts)
-    assert "over 0 rows" in str(Mixture(3, default_grid()).explain())
+    assert "over 0 rows" in str(Learner(3, default_grid()).explain())
 
 
 def test_models_files_and_estimators_explain_their_mixture(tmp_path):

@@ -9,7 +9,8 @@ from numba import njit
 from forel.jit.specialize import specialize
 from forel.learner.kernels.intrinsics.exponents import binade
 from forel.learner.kernels.kernel import HERE
-from forel.learner.linear import Linear, Settings
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
 
 pytestmark = pytest.mark.slow
 BEFORE = [[-0.05111771821975708, 0.2005106806755066], [0.21220248937606812, -0.974699079990387]]  # rounds 7 and 8
@@ -77,22 +78,22 @@ def test_a_sum_grows_by_steps_far_below_its_last_place(step):
 
 
 def test_adding_zero_changes_nothing_and_a_step_from_zero_is_exact():
-    model = Linear(2, Settings())
+    model = Learner(2, Settings())
     model.learn(np.eye(2), [1, 0])
-    before = model.state.copy()
+    before = model.state.numbers.copy()
     model.learn(np.eye(2), [1, 0], importance=[0, 0])
-    assert np.array_equal(model.state, before)
+    assert np.array_equal(model.state.numbers, before)
     assert grow(np.float32(0), np.float32(0.3), 5, 1, True) == np.float32(0.3)
 
 
 def forward(settings, rounds, dtype, certified=True):
     """A model as it is after many rounds of a feature and a bias that are always there, p = 1/4 and learned well."""
-    model = Linear(1, settings, dtype=dtype, certified=certified)
+    model = Learner(1, settings, dtype=dtype, certified=certified, mixed=False)
     n, x = rounds * 0.1875, -0.5 * math.log(3)  # E(p − y)² = p(1 − p), and the margin is shared by both
     strength = (1 + math.sqrt(n)) * 10
-    for part, value in enumerate((-strength * x, n, 0.0)[: model.state.shape[1]]):
-        model.state[:, part, 0] = value
-    model._lanes.rounds = rounds
+    for part, value in enumerate((-strength * x, n, 0.0)[: model.state.numbers.shape[1]]):
+        model.state.numbers[:, part, 0] = value
+    model.state.rounds = rounds
     return model
 
 
@@ -103,7 +104,7 @@ def test_after_a_billion_rounds_everything_still_counts():
     X, y = np.ones((rounds, 1), np.float32), (rng.random(rounds) < 0.25).astype(np.float32)
     settings = Settings(alpha=0.1)
     narrow, wide = (forward(settings, 10**9, dtype) for dtype in (np.float32, np.float64))
-    start = wide.state.copy()
+    start = wide.state.numbers.copy()
     for model in (narrow, wide):
         model.learn(X, y)
     grown = [model.state.astype(np.float64) - start for model in (narrow, wide)]
@@ -121,20 +122,20 @@ def test_after_a_billion_rounds_everything_still_counts():
 def test_a_gradient_that_never_changes_sign_is_still_summed():
     """At a bound the weight stays, and g_{1:t} grows for ever; the certificate must not lag behind."""
     settings = Settings("absolute", "centered", alpha=0.1, radius=0.5, bias=False)
-    model = Linear(1, settings, certified=True)
+    model = Learner(1, settings, certified=True, mixed=False)
     rounds = 1_000_000
-    model.state[0, :, 0] = -3e7, 3e7
+    model.state.numbers[0, :, 0] = -3e7, 3e7
     model.learn(np.full((rounds, 1), 0.25, np.float32), np.full(rounds, 9.0))
-    assert model.state[0, 0, 0] == pytest.approx(-3e7 - 0.25 * rounds, abs=8000)
-    assert model.state[0, 1, 0] == pytest.approx(3e7 + 0.0625 * rounds, abs=4000)
+    assert model.state.numbers[0, 0, 0] == pytest.approx(-3e7 - 0.25 * rounds, abs=8000)
+    assert model.state.numbers[0, 1, 0] == pytest.approx(3e7 + 0.0625 * rounds, abs=4000)
     assert model.weights[0, 0] == 0.5
 
 
 def test_the_same_rows_give_the_same_bits_in_whatever_pieces():
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(1000, 3)).astype(np.float32), rng.integers(0, 2, 1000)
-    whole, pieces = Linear(3, Settings(alpha=0.5)), Linear(3, Settings(alpha=0.5))
+    whole, pieces = Learner(3, Settings(alpha=0.5)), Learner(3, Settings(alpha=0.5))
     whole.learn(X, y)
     for start in range(0, 1000, 77):
         pieces.learn(X[start : start + 77], y[start : start + 77])
-    assert whole.state.tobytes() == pieces.state.tobytes()
+    assert whole.state.numbers.tobytes() == pieces.state.numbers.tobytes()

@@ -7,8 +7,8 @@ import pytest
 
 from forel.learner.dual import Concavity, DualPoint
 from forel.learner.kernels import concavity
-from forel.learner.linear import Linear, Settings
-from forel.learner.mixture import Mixture
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
 from forel.losses import Huber, Logistic, Poisson
 from forel.losses.margin import DualShape
 from tests.fuzz import oracle
@@ -27,7 +27,7 @@ def stream(loss, seed=0):
 
 def trained(loss, **options):
     X, y, weight = stream(loss)
-    model = Linear(N, Settings(loss, alpha=0.3, **options), dtype=np.float64, certified=True)
+    model = Learner(N, Settings(loss, alpha=0.3, **options), dtype=np.float64, certified=True, mixed=False)
     return model, X, y, weight, model.progress(X, y, weight)[:, 0]
 
 
@@ -86,14 +86,14 @@ def softmax_energy(margins, y, weight, theta):
 def test_the_energy_of_several_classes_is_bounded_by_the_entropies_of_all_rows(alpha):
     X, _, weight = stream("logistic")
     y = np.random.default_rng(3).integers(0, 3, ROWS)
-    model = Linear(N, Settings("softmax", alpha=alpha), classes=3, dtype=np.float64, certified=True)
-    margins = model.progress(X, y, weight)[:, model.settings.lanes - 1 :: model.settings.lanes]
-    point = model.loss_floor(model.settings.lanes - 1).points[-1]
+    model = Learner(N, Settings("softmax", alpha=alpha), classes=3, dtype=np.float64, certified=True, mixed=False)
+    margins = model.progress(X, y, weight)[:, model.settings.n_settings - 1 :: model.settings.n_settings]
+    point = model.loss_floor(model.settings.n_settings - 1).points[-1]
     thetas = np.array([0.01, 0.2, 0.9, 1.0])
     exact = [softmax_energy(margins, y, weight, theta) for theta in thetas]
     assert (point.energy(thetas) <= np.array(exact) * (1 + 1e-12)).all()
     assert point.energy(thetas) == pytest.approx(exact, rel=0.05)
-    alone = model.only(model.settings.lanes - 1).loss_floor()
+    alone = model.select_setting(model.settings.n_settings - 1).loss_floor()
     assert alone.points[0].energy(thetas) == pytest.approx(point.energy(thetas), rel=1e-12)
 
 
@@ -102,7 +102,7 @@ def test_the_energy_of_several_classes_is_bounded_by_the_entropies_of_all_rows(a
 def test_labels_between_0_and_1_leave_the_bound_valid(shared):
     X, y, weight = stream("logistic")
     y = np.where(np.arange(ROWS) < shared * ROWS, 0.25 + y / 2, y)
-    model = Linear(N, Settings(alpha=0.3), dtype=np.float64, certified=True)
+    model = Learner(N, Settings(alpha=0.3), dtype=np.float64, certified=True)
     margins = model.progress(X, y, weight)[:, 0]
     function, point = model.settings.loss_function, model.loss_floor().points[0]
     thetas = np.array([1e-4, 0.03, 0.4, 0.9, 1.0])
@@ -120,7 +120,7 @@ def test_labels_between_0_and_1_leave_the_bound_valid(shared):
 def test_histograms_are_those_of_the_slopes(dtype, rate):
     X, y, weight = stream("logistic")
     settings = Settings(alpha=(0.1, 2.0), rate=rate)
-    model = Linear(N, settings, dtype=dtype, certified=True)
+    model = Learner(N, settings, dtype=dtype, certified=True, mixed=False)
     margins = model.progress(X, y, weight).astype(float)
     for lane in range(2):
         sizes = np.abs(1 / (1 + np.exp(-margins[:, lane])) - y)
@@ -129,7 +129,7 @@ def test_histograms_are_those_of_the_slopes(dtype, rate):
         rel = 1e-12 if dtype == np.float64 else 1e-5
         assert slopes.weights == pytest.approx(np.bincount(bins, weight, minlength=64), rel=rel)
         assert slopes.totals == pytest.approx(np.bincount(bins, weight * sizes, minlength=64), rel=rel)
-        alone = model.only(lane).certificate().points["l2"][0].slopes
+        alone = model.select_setting(lane).certificate().points["l2"][0].slopes
         assert np.array_equal(alone.weights, slopes.weights)
         assert np.array_equal(alone.totals, slopes.totals)
 
@@ -156,10 +156,10 @@ def test_floors_and_needed_norms_are_those_of_a_fine_search(curvature):
 def test_a_mixture_has_the_largest_floor_of_its_settings(loss):
     X, y, weight = stream(loss)
     settings = Settings(loss, alpha=(0.01, 0.3, 3.0), rate="scale_free")
-    model = Mixture(N, settings, dtype=np.float64, certified=True)
+    model = Learner(N, settings, dtype=np.float64, certified=True)
     model.learn(X, y, weight)
     floor = model.loss_floor()
-    alone = [model.only(k).loss_floor() for k in range(3)]
+    alone = [model.select_setting(k).loss_floor() for k in range(3)]
     for norm in (0.1, 1.0, 10.0):
         assert floor.at(norm) == pytest.approx(max(one.at(norm) for one in alone), rel=1e-9)
         least = oracle.least_average(loss, np.column_stack([X, np.ones(ROWS)]) / _scales(X), y, weight, norm)
@@ -172,7 +172,7 @@ def test_the_scaled_norm_does_not_depend_on_units():
     X, y, weight = stream("logistic")
     found = []
     for unit in (1.0, 2.0**-12):
-        model = Linear(N, Settings(alpha=0.3, rate="scale_free"), dtype=np.float64, certified=True)
+        model = Learner(N, Settings(alpha=0.3, rate="scale_free"), dtype=np.float64, certified=True)
         model.learn(X * [1.0, unit, 1.0, 1.0], y, weight)
         found.append(model.loss_floor())
     assert found[0].scaled
@@ -185,7 +185,7 @@ def test_the_scaled_norm_does_not_depend_on_units():
 @pytest.mark.usefixtures("interpreted")
 def test_the_certificate_has_the_same_scaled_floor():
     X, y, weight = stream("squared")
-    model = Linear(N, Settings("squared", alpha=0.3, rate="scale_free"), dtype=np.float64, certified=True)
+    model = Learner(N, Settings("squared", alpha=0.3, rate="scale_free"), dtype=np.float64, certified=True)
     model.learn(X, y, weight)
     proof, floor = model.certificate(), model.loss_floor()
     assert proof.summary(np.append(model.weights, model.bias)) == model.summary()
@@ -193,7 +193,7 @@ def test_the_certificate_has_the_same_scaled_floor():
         assert proof.loss_floor(scaled=norm) == pytest.approx(floor.at(norm), rel=1e-9)
         assert proof.worst(scaled=norm) >= model.loss[0] - proof.weight * proof.loss_floor(scaled=norm) - 1e-6
     assert proof.needed_norm(0.1, "scaled") == pytest.approx(floor.needed_norm(0.1), rel=1e-9)
-    plain = Linear(N, Settings("squared", alpha=0.3), dtype=np.float64, certified=True)
+    plain = Learner(N, Settings("squared", alpha=0.3), dtype=np.float64, certified=True)
     with pytest.raises(ValueError, match="scaled: got a certificate without scales, expected one of rate='scale_free'"):
         plain.certificate().loss_floor(scaled=1.0)
 
@@ -205,7 +205,7 @@ def test_the_certificate_has_the_same_scaled_floor():
 def test_the_oracle_refutes_a_needed_norm_that_is_too_large(old, new):
     rng = np.random.default_rng(2)
     X, y = np.ones((400, 1)), (rng.random(400) < 0.1).astype(float)
-    model = Linear(1, Settings(alpha=0.01, bias=False), dtype=np.float64, certified=True)
+    model = Learner(1, Settings(alpha=0.01, bias=False), dtype=np.float64, certified=True)
     own = oracle.average("logistic", model.progress(X, y)[:, 0], y, np.ones(400))
     words = model.summary()
     assert "would need weights at least" in words

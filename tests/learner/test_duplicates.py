@@ -5,8 +5,9 @@ import pytest
 from scipy import sparse
 
 from forel.learner.kernels import kernel
-from forel.learner.linear import Linear, Settings
+from forel.learner.learner import Learner
 from forel.learner.rows import CoalescedRows, Rows, rows_of
+from forel.learner.settings import Settings
 from forel.sklearn import FTRLClassifier, FTRLRegressor
 
 
@@ -26,16 +27,16 @@ def rows(*lists):
     [(rows([1, 1]), 1, 0), (rows([0, 1], [4, 2, 4]), 4, 1), (rows([], [3], [3, 0, 1, 2, 4, 5, 6, 7, 3]), 3, 2)],
 )
 def test_an_index_twice_in_a_row_is_refused_before_anything_is_learned(given, index, row, alpha):
-    model = Linear(8, Settings(alpha=alpha))
+    model = Learner(8, Settings(alpha=alpha), mixed=False)
     with pytest.raises(ValueError, match=f"X: got the column index {index} twice in row {row}, expected each once"):
         model.learn(given, np.ones(given.number))
     assert model.rounds == 0
-    assert model.margins(given).shape == (given.number, model.lanes)  # for predicting, sums are sums
+    assert model.margins(given).shape == (given.number, model.n_outputs)  # for predicting, sums are sums
 
 
 def test_rows_in_any_order_are_taken():
     given = rows([3, 1, 2], [], [2], [2, 1], [7, 0])
-    model, summed = (Linear(8, Settings(alpha=0.5), dtype=np.float64) for _ in range(2))
+    model, summed = (Learner(8, Settings(alpha=0.5), dtype=np.float64) for _ in range(2))
     y = [1, 0, 1, 0, 1]
     model.learn(given, y)
     summed.learn(sparse.csr_array((given.values, given.indices, given.indptr), shape=(5, 8)), y)
@@ -59,7 +60,7 @@ def test_rows_by_hand_are_checked():
         (Rows(np.array([0, 1]), np.zeros(1, np.int32), np.ones(1) * 1j), "X: got complex numbers"),
     ):
         with pytest.raises(ValueError, match=match):
-            Linear(4, Settings()).learn(given, np.ones(given.number))
+            Learner(4, Settings()).learn(given, np.ones(given.number))
 
 
 MASKED = np.ma.masked_equal([[1.0, 2.0], [-99.0, 1.0], [2.0, 3.0]], -99.0)
@@ -73,7 +74,7 @@ def test_imaginary_parts_and_masks_of_features_are_refused():
         (COMPLEX.tolist(), "X: got complex numbers, expected real ones"),
         (sparse.csr_array(COMPLEX), "X: got complex numbers, expected real ones"),
     ):
-        model = Linear(2, Settings())
+        model = Learner(2, Settings())
         with pytest.raises(ValueError, match=match):
             model.learn(X, [1, 0, 1])
         with pytest.raises(ValueError, match=match):
@@ -83,12 +84,12 @@ def test_imaginary_parts_and_masks_of_features_are_refused():
             estimator.fit(MASKED, [1, 0, 1])
         with pytest.raises(ValueError, match=r"[Cc]omplex"):
             estimator.fit(COMPLEX, [1, 0, 1])
-    Linear(2, Settings()).learn(np.ma.masked_array(np.eye(2)), [1, 0])  # nothing is masked
+    Learner(2, Settings()).learn(np.ma.masked_array(np.eye(2)), [1, 0])  # nothing is masked
 
 
 def test_imaginary_parts_and_masks_of_labels_and_weights_are_refused():
     X, y = np.eye(2), np.ma.masked_array([1.0, 0.0], [False, True])
-    model = Linear(2, Settings())
+    model = Learner(2, Settings())
     for name, arguments in (("y", (y,)), ("importance", ([1, 0], y))):
         with pytest.raises(ValueError, match=f"{name}: got a masked entry at index 1"):
             model.learn(X, *arguments)

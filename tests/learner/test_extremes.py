@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 
 from forel.learner.grid import default_grid
-from forel.learner.linear import Linear, Settings
-from forel.learner.mixture import Mixture
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
 from forel.sklearn import FTRLClassifier
 from forel.store import save
 from forel.store.learners import pack_learner
@@ -42,7 +42,7 @@ def ordinary(model, rounds=2, column=2):
 def finite(model):
     """Check everything that a file would store, and all predictions; return the weights."""
     pack_learner(model)  # refuses what is not finite
-    lanes, weights = model._lanes, model.weights
+    lanes, weights = model.state, model.weights
     arrays = (lanes.records, lanes.scales, lanes.drift_marks, lanes.totals, weights, model.bias)
     assert all(np.isfinite(array).all() for array in arrays)
     if model.certified:
@@ -74,7 +74,7 @@ def test_no_number_of_a_row_leaves_a_state_that_is_not_finite(algorithm, rate, l
             penalties["filters"] = ((1e6, 1.0), (0.01, 0.0))
         settings = Settings(loss, "proximal" if algorithm == "both" else algorithm, rate, alpha, **penalties)
         certified = (v != 1.0) == (lanes == 2) and algorithm != "filter"
-        model = Linear(N, settings, dtype=dtype, certified=certified)
+        model = Learner(N, settings, dtype=dtype, certified=certified, mixed=False)
         ordinary(model)
         row = np.array([[beyond[0], 1.0, 0.0, 0.0]], dtype)
         for _ in range(2):
@@ -96,7 +96,7 @@ COMPILED = [  # kernels that other tests compile as well
 @pytest.mark.parametrize(("settings", "dtype", "certified"), COMPILED)
 def test_compiled_kernels_likewise(settings, dtype, certified):
     for v, y, w in EXTREMES:
-        model = Linear(N, settings, dtype=dtype, certified=certified)
+        model = Learner(N, settings, dtype=dtype, certified=certified, mixed=False)
         ordinary(model)
         label = y if settings.loss == "squared" else min(max(y, 0.0), 1.0)
         for _ in range(3):
@@ -110,7 +110,7 @@ def test_compiled_kernels_likewise(settings, dtype, certified):
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_softmax_likewise(interpreted):
     for (v, _, w), rate in itertools.product(EXTREMES, ("adagrad", "scale_free")):
-        model = Linear(N, Settings("softmax", rate=rate, alpha=0.5), 3, certified=True)
+        model = Learner(N, Settings("softmax", rate=rate, alpha=0.5), 3, certified=True)
         ordinary(model)
         for label in (2, 0):
             model.learn(np.array([[v, 1.0, 0.0, 0.0]], np.float32), [label], [w])
@@ -129,11 +129,11 @@ def test_scale_free_models_do_not_mind_any_power_of_two(power, algorithm, lanes,
     units = np.float32([2.0**power, 1, 1, 1])
     alpha = 0.5 if lanes == 1 else (0.1, 0.5, 2.0)
     settings = Settings("logistic", algorithm, "scale_free", alpha, beta=0.1)
-    plain, other = (Linear(N, settings, certified=algorithm != "implicit") for _ in range(2))
+    plain, other = (Learner(N, settings, certified=algorithm != "implicit", mixed=False) for _ in range(2))
     assert np.array_equal(plain.progress(X, y), other.progress(X * units, y))
     assert np.array_equal(plain.weights, other.weights * units[:, None])
     assert np.array_equal(plain.loss, other.loss)
-    assert not other._lanes.clipped.any()
+    assert not other.state.clipped.any()
     if plain.certified:
         proofs = [model.certificate() for model in (plain, other)]
         assert np.allclose(proofs[0].gradients * np.append(units, 1), proofs[1].gradients, rtol=1e-12)
@@ -153,10 +153,10 @@ def timestamps(rounds=400):
 
 def test_timestamps_in_nanoseconds_do_not_prevent_learning(interpreted):
     X, y = timestamps()
-    model = Linear(3, Settings(rate="scale_free", alpha=0.5), certified=True)
+    model = Learner(3, Settings(rate="scale_free", alpha=0.5), certified=True)
     losses = [model.learn(X[a : a + 100], y[a : a + 100])[0] for a in range(0, 400, 100)]
     assert losses[-1] < 0.3 * losses[0]
-    assert not model._lanes.clipped.any()
+    assert not model.state.clipped.any()
     proof = model.certificate()
     assert proof.void == ""
     # The floor, from the rows alone: what a model of this norm loses is no less.
@@ -172,9 +172,9 @@ def test_clipped_rows_void_certificates_with_the_reason(interpreted):
     rng = seed(3)
     X = (1e10 * rng.random((50, 1))).astype(np.float32)
     y = 3 * X[:, 0]
-    model = Linear(1, Settings("squared", alpha=1.0), certified=True)
+    model = Learner(1, Settings("squared", alpha=1.0), certified=True)
     model.learn(X, y)
-    assert model._lanes.clipped[0] > 0
+    assert model.state.clipped[0] > 0
     proof = model.certificate()
     with pytest.raises(ValueError, match=r"no loss floor: gradients of \d+ rows left the range of float32"):
         proof.loss_floor(l2=4.0)
@@ -182,13 +182,13 @@ def test_clipped_rows_void_certificates_with_the_reason(interpreted):
     assert "nothing is proved of the losses" in model.summary()
     with pytest.raises(ValueError, match=r"void: gradients of \d+ rows left the range of float32 and were clipped"):
         proof.bound([3.0, 0.0])
-    wide = Linear(1, Settings("squared", alpha=1.0), dtype=np.float64, certified=True)
+    wide = Learner(1, Settings("squared", alpha=1.0), dtype=np.float64, certified=True)
     wide.learn(X, y)
-    assert not wide._lanes.clipped.any()
+    assert not wide.state.clipped.any()
     assert wide.certificate().bound([3.0, 0.0]) >= wide.certificate().regret([3.0, 0.0]) >= wide.loss[0] * 0.99
-    free = Linear(1, Settings("squared", rate="scale_free", alpha=1e10), certified=True)
+    free = Learner(1, Settings("squared", rate="scale_free", alpha=1e10), certified=True)
     losses = [free.learn(X, y)[0] for _ in range(4)]
-    assert not free._lanes.clipped.any()
+    assert not free.state.clipped.any()
     assert losses[-1] < 0.01 * losses[0]
 
 
@@ -224,13 +224,13 @@ def test_a_user_defined_loss_that_is_not_finite_names_the_row_and_keeps_earlier_
     X, y = rng.normal(size=(9, N)), rng.normal(size=9)
     y[[5, 8]] = 7
     settings = Settings(broken, alpha=0.5 if lanes == 1 else (0.5, 1.0))
-    model, other = (Linear(N, settings, dtype=np.float64) for _ in range(2))
+    model, other = (Learner(N, settings, dtype=np.float64, mixed=False) for _ in range(2))
     held = np.arange(9) == 2
     with pytest.raises(ValueError, match=r"loss: got a value or slope that is not finite in row 5, whose label is 7"):
         model.progress(X, y, held_out=held)
     other.progress(X[:5], y[:5], held_out=held[:5])
     assert model.rounds == other.rounds == 4
-    assert model.state.tobytes() == other.state.tobytes()
+    assert model.state.numbers.tobytes() == other.state.numbers.tobytes()
     assert np.array_equal(model.loss, other.loss)
     model.learn(X[6:8], y[6:8])
     assert np.isfinite(model.weights).all()
@@ -242,7 +242,7 @@ def test_mixtures_of_the_default_settings_learn_whatever_the_unit(interpreted):
     y = (X[:, 0] > 0).astype(int)
     models = []
     for size in (1.0, 2.0**60, 2.0**-60):
-        model = Mixture(2, default_grid(lanes=4, l1=0.0))  # a penalty has a unit
+        model = Learner(2, default_grid(lanes=4, l1=0.0))  # a penalty has a unit
         model.learn(sparse.csr_array(X * np.float32([size, 1])), y)
         models.append(model)
     assert models[0].loss == models[1].loss == models[2].loss
@@ -252,5 +252,5 @@ def test_mixtures_of_the_default_settings_learn_whatever_the_unit(interpreted):
 def test_parameters_out_of_range_are_refused():
     for bad in ({"alpha": 1e-20}, {"beta": 1e20}, {"l1": 1e20}, {"l2": 1e20}):
         with pytest.raises(ValueError, match="expected 1/alpha and the others to be at most 1e\\+18"):
-            Linear(1, Settings(**bad))
-        Linear(1, Settings(**bad), dtype=np.float64)
+            Learner(1, Settings(**bad), mixed=False)
+        Learner(1, Settings(**bad), dtype=np.float64, mixed=False)

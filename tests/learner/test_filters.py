@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from forel.learner.filters import Filter
-from forel.learner.linear import Linear
+from forel.learner.experts import Filter
+from forel.learner.learner import Learner
 from forel.learner.settings import Settings
 from forel.store import load, save
 
@@ -71,7 +71,7 @@ def test_margins_are_those_of_the_reference(loss, bias):
     variances, shrinkages, memories = zip(*filters, strict=True)
     alone = Settings(loss, "filter", alpha=variances, beta=shrinkages, memory=memories, bias=bias)
     beside = Settings(loss, rate="scale_free", filters=filters, bias=bias)
-    models = [Linear(N, settings, dtype=np.float64) for settings in (alone, beside)]
+    models = [Learner(N, settings, dtype=np.float64, mixed=False) for settings in (alone, beside)]
     found = [model.progress(X, y, importance) for model in models]
     assert np.array_equal(found[0], found[1][:, 1:])
     for lane, one in enumerate(filters):
@@ -79,16 +79,18 @@ def test_margins_are_those_of_the_reference(loss, bias):
         assert np.allclose(found[0][:, lane], margins, rtol=1e-10, atol=1e-12)
         assert np.allclose(models[0].weights[:, lane], reference.weights[:N], rtol=1e-9, atol=1e-12)
         assert np.array_equal(models[0].weights[:, lane] == 0, reference.weights[:N] == 0)
-        single = models[1].only(1 + lane)
+        single = models[1].select_setting(1 + lane)
         assert single.settings == alone.only(lane)
         assert np.array_equal(single.weights[:, 0], models[0].weights[:, lane])
         # It continues as it would have.
-        assert np.array_equal(single.progress(X[:9], y[:9]), Linear.only(models[0], lane).progress(X[:9], y[:9]))
+        assert np.array_equal(
+            single.progress(X[:9], y[:9]), Learner.select_setting(models[0], lane).progress(X[:9], y[:9])
+        )
 
 
 def test_compiled_lanes_of_both_kinds_are_the_same_bits_in_whatever_pieces(tmp_path):
     X, y, importance = stream()
-    whole, pieces = (Linear(N, BESIDE) for _ in range(2))
+    whole, pieces = (Learner(N, BESIDE, mixed=False) for _ in range(2))
     expected = whole.progress(X, y, importance)
     found = [pieces.progress(X[:50], y[:50], importance[:50])]
     save(tmp_path / "m", pieces)
@@ -96,12 +98,12 @@ def test_compiled_lanes_of_both_kinds_are_the_same_bits_in_whatever_pieces(tmp_p
     found.append(pieces.progress(X[50:], y[50:], importance[50:]))
     assert pieces.settings == BESIDE
     assert np.array_equal(np.concatenate(found), expected)
-    assert whole.state.tobytes() == pieces.state.tobytes()
+    assert whole.state.numbers.tobytes() == pieces.state.numbers.tobytes()
     for lane, one in enumerate(FILTERS):
         margins, _ = replayed("logistic", X, y, importance, *one, True)
         assert np.allclose(expected[:, 4 + lane], margins, rtol=2e-4, atol=2e-5)
     # The other lanes do not notice.
-    ftrl = Linear(N, Settings(alpha=BESIDE.alpha, l1=BESIDE.l1, beta=0.01, rate="scale_free"))
+    ftrl = Learner(N, Settings(alpha=BESIDE.alpha, l1=BESIDE.l1, beta=0.01, rate="scale_free"), mixed=False)
     assert np.array_equal(ftrl.progress(X, y, importance), expected[:, :4])
 
 
@@ -112,7 +114,7 @@ def test_units_of_features_do_not_matter(power):
     units = np.float32([2.0**power, 1, 1, 1, 1, 2.0**-power])
     (X, y, _), (other, _, _) = stream(), stream(units=units)
     settings = Settings(algorithm="filter", alpha=(3.0, 0.1), beta=(1.0, 0.0))
-    one, two = (Linear(N, settings) for _ in range(2))
+    one, two = (Learner(N, settings, mixed=False) for _ in range(2))
     assert np.array_equal(one.progress(X, y), two.progress(other, y))
     assert np.array_equal(one.weights, two.weights * units[:, None])
 
@@ -121,7 +123,7 @@ def test_units_of_features_do_not_matter(power):
 def test_a_filter_learns_each_class_against_the_rest():
     X, _, _ = stream()
     y = np.argmax(X[:, :3], axis=1)
-    both = Linear(N, Settings(algorithm="filter", alpha=(1.0, 0.1)), classes=3, dtype=np.float64)
+    both = Learner(N, Settings(algorithm="filter", alpha=(1.0, 0.1)), classes=3, dtype=np.float64, mixed=False)
     found = both.progress(X, y)
     for label in range(3):
         margins, _ = replayed("logistic", X, y == label, np.ones(ROUNDS), 0.1, 1.0, 1.0, True)
@@ -133,7 +135,9 @@ def test_loss_floors_use_the_slopes_of_filters_as_well():
     """Weights of a filter are fixed in each round, so that its slopes are dual values like any other learner's."""
     X, y, _ = stream()
     settings = Settings(alpha=0.01, rate="scale_free", filters=FILTERS)
-    model, without = (Linear(N, s, dtype=np.float64, certified=True) for s in (settings, settings.only(0)))
+    model, without = (
+        Learner(N, s, dtype=np.float64, certified=True, mixed=False) for s in (settings, settings.only(0))
+    )
     for one in (model, without):
         one.learn(X, y)
     for norm in (0.1, 1.0, 10.0):
@@ -159,7 +163,7 @@ def test_what_filters_do_not_have_is_refused():
         ({"memory": 0.9}, "memory: got .0.9., expected 1, but for squared loss"),
         (
             {"loss": "squared", "algorithm": "mirror", "memory": 0.9},
-            "memory: got 0.9, expected 1, but with algorithm='filter'",
+            "memory: got 0.9; memory is only used by algorithm='filter'",
         ),
     ):
         with pytest.raises(ValueError, match=message):
@@ -170,6 +174,6 @@ def test_what_filters_do_not_have_is_refused():
         with pytest.raises(ValueError, match=r"filters: got|memory: got"):
             Settings(rate="scale_free", filters=[bad])
     with pytest.raises(ValueError, match="classes: got 3, expected None with filters"):
-        Linear(N, Settings(rate="scale_free", filters=FILTERS), classes=3)
+        Learner(N, Settings(rate="scale_free", filters=FILTERS), classes=3, mixed=False)
     with pytest.raises(ValueError, match="certified: got True, expected False where algorithm='filter'"):
-        Linear(N, Settings(algorithm="filter"), certified=True)
+        Learner(N, Settings(algorithm="filter"), certified=True)

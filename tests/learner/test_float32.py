@@ -11,7 +11,8 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
-from forel.learner.linear import Linear, Settings
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
 
 DATA = pathlib.Path(__file__).parents[3] / "shared" / "data"
 pytestmark = pytest.mark.slow
@@ -47,7 +48,7 @@ def test_float32_is_within_a_ten_thousandth_of_float64(name, rate):
     settings = Settings(rate=rate, alpha=(0.02, 0.1, 0.5), l1=(0.0, 0.1, 1.0))
     losses = []
     for dtype in (np.float32, np.float64):
-        model = Linear(X.shape[1], settings, dtype=dtype)
+        model = Learner(X.shape[1], settings, dtype=dtype, mixed=False)
         losses.append(model.learn(X, y) / len(y))
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
 
@@ -56,10 +57,11 @@ def test_a_billion_features_take_memory_only_where_they_were_seen():
     code = """
 import resource, numpy as np
 from scipy import sparse
-from forel.learner.linear import Linear, Settings
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
 rng = np.random.default_rng(0)
 features = 1 << 30
-model = Linear(features, Settings(alpha=0.5))
+model = Learner(features, Settings(alpha=0.5))
 hot = rng.integers(0, 1 << 20, 1000) * 1024  # anywhere
 rows = 200
 indices = np.sort(rng.choice(hot, (rows, 10)), axis=1)

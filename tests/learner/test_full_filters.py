@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from forel.learner.filters import Filter, FullFilter
+from forel.learner.experts import Filter, FullFilter
 from forel.learner.full_filters import MOST, FullFilters
 from forel.learner.grid import default_grid
-from forel.learner.mixture import Mixture
+from forel.learner.learner import Learner
 from forel.learner.rows import rows_of
 from forel.learner.settings import Settings
 from forel.store import load, save, serving_model
@@ -77,10 +77,10 @@ def test_squared_loss_gives_ridge_regression():
 
 def test_without_bias_there_is_no_constant(interpreted):
     X, y = stream(5)
-    model = Mixture(4, default_grid(bias=False))
+    model = Learner(4, default_grid(bias=False))
     model.progress(X, y + 0.0)
-    assert not model.pool.full.margins(rows_of(np.zeros((1, 4)), 4, np.float32)).any()
-    assert not model.only(8).bias.any()
+    assert not model.mixture.full_filters.margins(rows_of(np.zeros((1, 4)), 4, np.float32)).any()
+    assert not model.select_setting(8).bias.any()
 
 
 def test_packed_state_continues_with_the_same_bits():
@@ -107,7 +107,7 @@ def wide(rows, features):
 @pytest.mark.parametrize("share", [None, 0.01])
 def test_filters_are_dropped_at_the_same_row_for_any_block_size(share):
     X, y = wide(MOST + 40, MOST + 20)
-    one, many = (Mixture(X.shape[1], default_grid(), share=share) for _ in range(2))
+    one, many = (Learner(X.shape[1], default_grid(), share=share) for _ in range(2))
     whole = one.progress(X, y)
     parts = [many.progress(X[k : k + 9], y[k : k + 9]) for k in range(0, len(X), 9)]
     np.testing.assert_array_equal(whole, np.concatenate(parts))
@@ -116,7 +116,7 @@ def test_filters_are_dropped_at_the_same_row_for_any_block_size(share):
         len(one.names)
         == one.losses.size
         == len(one.explain().experts)
-        == len(default_grid().expert_kinds) - (2 if share is None else 3)
+        == default_grid().n_experts - (2 if share is None else 3)
     )
     guarantee = one.guarantee()
     assert guarantee.bound >= np.log(
@@ -127,7 +127,7 @@ def test_filters_are_dropped_at_the_same_row_for_any_block_size(share):
 
 def test_mixture_keeps_all_features_up_to_the_limit():
     X, y = wide(2 * MOST, MOST - 1)
-    model = Mixture(X.shape[1], default_grid())
+    model = Learner(X.shape[1], default_grid())
     model.progress(X, y)
     assert "full filter, variance=1" in model.names
 
@@ -135,7 +135,7 @@ def test_mixture_keeps_all_features_up_to_the_limit():
 @pytest.mark.parametrize("features", [5, MOST + 20])
 def test_model_files_restore_mixtures(features, tmp_path):
     X, y = wide(MOST + 40, features)
-    model = Mixture(features, default_grid())
+    model = Learner(features, default_grid())
     model.progress(X, y)
     save(tmp_path / "m.forel", model)
     again = load(tmp_path / "m.forel").model
@@ -161,7 +161,7 @@ def test_correlated_features_are_learned_faster_than_by_diagonal_filters():
     rng = np.random.default_rng(1)
     X = (rng.normal(size=(600, 1)) + 0.3 * rng.normal(size=(600, 6))).astype(np.float32)
     y = (X[:, 0] > X[:, 1]) * 1.0
-    model = Mixture(6, default_grid())
+    model = Learner(6, default_grid())
     model.progress(X, y)
     losses = dict(zip(model.names, model.averages, strict=True))
     diagonal = min(loss for name, loss in losses.items() if name.startswith("filter"))
@@ -177,7 +177,7 @@ def test_full_filters_need_filters_and_valid_parameters():
 
 def test_mixture_without_them_continues_with_the_other_experts():
     X, y = stream(11, rows=80)
-    model = Mixture(4, default_grid())
+    model = Learner(4, default_grid())
     model.progress(X, y)
     other = model.without_full_filters()
     assert len(other.names) == len(model.names) - 2
@@ -192,11 +192,11 @@ def test_best_model_is_a_full_filter_with_its_means_and_variances(unit):
     X = (rng.normal(size=(600, 1)) + 0.3 * rng.normal(size=(600, 6))).astype(np.float32)
     y = (X[:, 0] > X[:, 1]) * 1.0
     X[:, 0] *= unit
-    model = Mixture(6, default_grid())
+    model = Learner(6, default_grid())
     model.progress(X, y)
     assert model.names[model.best_model].startswith("full filter")
-    alone = model.only(model.best_model)
-    full = model.pool.full.margins(rows_of(X, 6, np.float32))[:, model.best_model - 8]
+    alone = model.select_setting(model.best_model)
+    full = model.mixture.full_filters.margins(rows_of(X, 6, np.float32))[:, model.best_model - 8]
     inside = np.abs(full) < 29  # not clipped
     np.testing.assert_allclose(alone.margins(X)[inside, 0], full[inside], rtol=1e-4, atol=1e-4)
     before = alone.loss[0]
@@ -209,10 +209,10 @@ def test_serving_models_predict_with_full_filters():
     rng = np.random.default_rng(1)
     X = (rng.normal(size=(400, 1)) + 0.3 * rng.normal(size=(400, 6))).astype(np.float32)
     y = (X[:, 0] + 0.3 * rng.normal(size=400) > X[:, 1]) * 1.0
-    model = Mixture(6, default_grid())
+    model = Learner(6, default_grid())
     model.progress(X, y)
     inside = np.clip(X, -2, 2)  # no value is beyond the scales
     mixed = serving_model(model, mixed=True)
     np.testing.assert_allclose(mixed.margins(inside), model.margins(inside), atol=2e-3)
-    alone, best = serving_model(model), model.only(model.best_model)
+    alone, best = serving_model(model), model.select_setting(model.best_model)
     np.testing.assert_allclose(alone.margins(inside), best.margins(inside), rtol=1e-4, atol=1e-5)

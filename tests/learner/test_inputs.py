@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from forel.learner.lanes import summed
-from forel.learner.linear import Linear, Rows, Settings, rows_of
-from forel.learner.rows import SMALL
+from forel.learner.learner import Learner
+from forel.learner.rows import SMALL, Rows, rows_of
+from forel.learner.settings import Settings
+from forel.learner.state import summed
 from forel.losses import Example, Huber, Quantile
 from tests.learner.reference import ROUNDS, N, reference, stream
 
@@ -17,17 +18,17 @@ from tests.learner.reference import ROUNDS, N, reference, stream
 def test_block_size_format_dtype_and_order_of_rows_do_not_matter():
     dense, labels = stream("logistic")
     settings = Settings(alpha=0.3, l1=0.05)
-    whole, pieces, shuffled = (Linear(N, settings, dtype=np.float64) for _ in range(3))
+    whole, pieces, shuffled = (Learner(N, settings, dtype=np.float64, mixed=False) for _ in range(3))
     whole.learn(dense, labels)
     csr = sparse.csr_array(dense)
     for start in range(0, ROUNDS, 37):
         pieces.learn(csr[start : start + 37], labels[start : start + 37])
-    assert np.array_equal(whole.state, pieces.state)
+    assert np.array_equal(whole.state.numbers, pieces.state.numbers)
     wide = sparse.csr_matrix(dense)
     wide.indptr, wide.indices = wide.indptr.astype(np.int64), wide.indices.astype(np.int64)
     other = sparse.csr_array((np.r_[1.0, 1.0, 2.0], np.r_[2, 0, 2], np.r_[0, 3]), shape=(1, N))  # unsorted, twice
     shuffled.learn(wide, labels)
-    assert np.array_equal(whole.state, shuffled.state)
+    assert np.array_equal(whole.state.numbers, shuffled.state.numbers)
     assert np.allclose(whole.margins(other), whole.margins(other.toarray()))
 
 
@@ -58,14 +59,14 @@ def test_rows_have_one_type_whatever_they_are_given_as():
 def test_importance_multiplies_the_loss_and_differs_from_repeating_a_row():
     row, label = [[1.0, 2.0]], [1]
     settings = Settings("squared", rate="constant", algorithm="mirror", alpha=0.1, bias=False)
-    once, double, twice = (Linear(2, settings, dtype=np.float64) for _ in range(3))
+    once, double, twice = (Learner(2, settings, dtype=np.float64, mixed=False) for _ in range(3))
     once.learn(row, label)
     double.learn(row, label, importance=[2.0])
     twice.learn(row * 2, label * 2)
     assert np.allclose(double.weights, 2 * once.weights)
     assert not np.allclose(double.weights, twice.weights)
     assert double.loss == pytest.approx(2 * once.loss)
-    none = Linear(2, settings, dtype=np.float64)
+    none = Learner(2, settings, dtype=np.float64, mixed=False)
     none.learn(row, label, importance=[0.0])
     assert not none.weights.any()
 
@@ -108,12 +109,12 @@ def broken(**parts):
     ],
 )
 def test_bad_input_is_refused_before_anything_changes(X, y, importance, message):
-    model = Linear(3, Settings())
+    model = Learner(3, Settings())
     model.learn(np.eye(3), [1, 0, 1])
-    before = model.state.tobytes(), model.rounds
+    before = model.state.numbers.tobytes(), model.rounds
     with pytest.raises(ValueError, match=message):
         model.learn(X, y, importance)
-    assert (model.state.tobytes(), model.rounds) == before
+    assert (model.state.numbers.tobytes(), model.rounds) == before
 
 
 @pytest.mark.parametrize(
@@ -128,15 +129,15 @@ def test_bad_input_is_refused_before_anything_changes(X, y, importance, message)
         (lambda: Settings(loss=lambda m: m), "or a function of margin and label"),
         (lambda: Settings(loss="softmax", algorithm="implicit"), "a loss of one margin where algorithm='implicit'"),
         (
-            lambda: Linear(2, Settings(loss="softmax")),
+            lambda: Learner(2, Settings(loss="softmax")),
             "classes: got None, expected the number of classes, for the loss 'softmax'",
         ),
-        (lambda: Linear(0, Settings()), "features: got 0"),
-        (lambda: Linear(1, Settings(alpha=1e-300)), "expected 1/alpha and the others to be at most 1e\\+18"),
+        (lambda: Learner(0, Settings()), "features: got 0"),
+        (lambda: Learner(1, Settings(alpha=1e-300)), "expected 1/alpha and the others to be at most 1e\\+18"),
         (lambda: Settings(alpha="0.1"), "alpha: got '0.1', expected positive numbers"),
         (lambda: Settings(alpha=None), "alpha: got None, expected positive numbers"),
-        (lambda: Linear(3, Settings(), dtype="half"), "dtype: got 'half', expected float32 or float64"),
-        (lambda: Linear(3, Settings(), dtype=np.float16), "expected float32 or float64"),
+        (lambda: Learner(3, Settings(), dtype="half"), "dtype: got 'half', expected float32 or float64"),
+        (lambda: Learner(3, Settings(), dtype=np.float16), "expected float32 or float64"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(make, message):
@@ -148,7 +149,7 @@ def test_settings_that_cannot_work_are_refused(make, message):
 @pytest.mark.parametrize(("loss", "name"), [(Quantile(0.9), "quantile"), (Huber(0.3), "huber")])
 def test_losses_of_the_vocabulary_may_be_given_themselves(loss, name):
     dense, labels = stream("squared")
-    model = Linear(N, Settings(loss, alpha=0.3), dtype=np.float64)
+    model = Learner(N, Settings(loss, alpha=0.3), dtype=np.float64)
     model.learn(dense, labels)
     theory = reference(Settings(name, alpha=0.3), N)
     state = theory.init(N + 1)
@@ -160,12 +161,12 @@ def test_losses_of_the_vocabulary_may_be_given_themselves(loss, name):
 @pytest.mark.usefixtures("interpreted")
 def test_progress_is_what_was_predicted_before_learning():
     dense, labels = stream("logistic")
-    whole, single = (Linear(N, Settings(alpha=(0.1, 0.3)), dtype=np.float64) for _ in range(2))
+    whole, single = (Learner(N, Settings(alpha=(0.1, 0.3)), dtype=np.float64, mixed=False) for _ in range(2))
     found = whole.progress(dense, labels)
     for a, y, margins in zip(dense, labels, found, strict=True):
         assert np.allclose(single.margins([a])[0], margins)
         single.learn([a], [y])
-    assert np.array_equal(whole.state, single.state)
+    assert np.array_equal(whole.state.numbers, single.state.numbers)
 
 
 @pytest.mark.usefixtures("interpreted")
@@ -176,11 +177,11 @@ def test_held_out_rows_are_predicted_in_order_and_do_not_change_the_model(rate, 
     dense, labels = stream("logistic")
     held = np.arange(ROUNDS) % 4 == 2
     settings = Settings(rate=rate, algorithm=algorithm, penalty_weight=penalty_weight, l1=0.02, alpha=0.5)
-    whole, without, before = (Linear(N, settings, dtype=np.float64, certified=True) for _ in range(3))
+    whole, without, before = (Learner(N, settings, dtype=np.float64, certified=True, mixed=False) for _ in range(3))
     margins = whole.progress(dense, labels, held_out=held)
     without.learn(dense[~held], labels[~held])
-    assert whole.state.tobytes() == without.state.tobytes()
-    assert whole._lanes.scales.tobytes() == without._lanes.scales.tobytes()
+    assert whole.state.numbers.tobytes() == without.state.numbers.tobytes()
+    assert whole.state.scales.tobytes() == without.state.scales.tobytes()
     assert (whole.rounds, whole.loss.tolist()) == (without.rounds, without.loss.tolist())
     last = np.flatnonzero(held)[-1]
     before.learn(dense[:last][~held[:last]], labels[:last][~held[:last]])
@@ -197,7 +198,7 @@ def test_held_out_rows_are_predicted_in_order_and_do_not_change_the_model(rate, 
     ],
 )
 def test_rows_for_another_number_of_features_are_refused(rows, message):
-    model = Linear(3, Settings())
+    model = Learner(3, Settings())
     with pytest.raises(ValueError, match=message):
         model.learn(rows, [1])
     with pytest.raises(ValueError, match=message):

@@ -13,7 +13,8 @@ from forel.learner.kernels import intrinsics
 from forel.learner.kernels.intrinsics import gradients, plain, records, vectors
 from forel.learner.kernels.kernel import compiled_kernel
 from forel.learner.layout import record_width
-from forel.learner.linear import Linear, Settings
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
 
 STRIDE, SPARE = 9, 50
 
@@ -162,24 +163,24 @@ def test_intrinsics_that_cannot_be_built_are_replaced_by_plain_code(monkeypatch)
 @pytest.mark.slow
 def test_kernels_without_private_intrinsics_have_the_same_bits(monkeypatch):
     X = np.random.default_rng(0).integers(-2, 3, (30, 20)).astype(np.float32)
-    models = [Linear(20, Settings(alpha=0.3, l1=0.1), certified=True) for _ in range(2)]
+    models = [Learner(20, Settings(alpha=0.3, l1=0.1), certified=True) for _ in range(2)]
     models[0].learn(X, np.arange(30) % 2)
     monkeypatch.setenv("FOREL_INTRINSICS", "0")
-    fallback = compiled_kernel.__wrapped__(models[1]._lanes.spec)
+    fallback = compiled_kernel.__wrapped__(models[1].state.spec)
     monkeypatch.setattr("forel.learner.kernels.kernel.kernel", lambda spec: fallback)
     models[1].learn(X, np.arange(30) % 2)
-    assert models[0]._lanes.records.tobytes() == models[1]._lanes.records.tobytes()
-    assert models[0]._lanes.totals.tobytes() == models[1]._lanes.totals.tobytes()
+    assert models[0].state.records.tobytes() == models[1].state.records.tobytes()
+    assert models[0].state.totals.tobytes() == models[1].state.totals.tobytes()
 
 
 def test_kernel_modules_run_as_they_are_imported():
     from forel.learner.kernels import loops
 
-    model = Linear(3, Settings(), dtype=np.float64, certified=True)
-    lanes, one = model._lanes, np.ones(1)
+    model = Learner(3, Settings(), dtype=np.float64, certified=True)
+    lanes, one = model.state, np.ones(1)
     rows = np.array([0, 2]), np.array([0, 2]), np.array([1.0, 2.0])
     t = loops.learn(*rows, one, one, *lanes.arrays, lanes.shape, 3, lanes.totals, np.empty(0))
-    model_compiled = Linear(3, Settings(), dtype=np.float64, certified=True)
+    model_compiled = Learner(3, Settings(), dtype=np.float64, certified=True)
     model_compiled.learn([[1.0, 0.0, 2.0]], [1.0])
     assert t == 1
-    np.testing.assert_allclose(lanes.records, model_compiled._lanes.records, rtol=1e-14)
+    np.testing.assert_allclose(lanes.records, model_compiled.state.records, rtol=1e-14)

@@ -13,8 +13,9 @@ from scipy import sparse
 
 from forel.learner import kernels
 from forel.learner.kernels import kernel
-from forel.learner.linear import Linear, Settings
+from forel.learner.learner import Learner
 from forel.learner.rows import rows_of
+from forel.learner.settings import Settings
 from forel.losses import Example, Softmax, by_name
 from forel.losses import Linear as LinearLoss
 from tests.learner.reference import ROUNDS, SINGLE, N, reference, replay, stream
@@ -62,7 +63,7 @@ def check(settings, model, dense, labels):
 def test_the_same_source_uncompiled_equals_the_reference(settings, monkeypatch):
     monkeypatch.setattr(kernel, "kernel", kernel.uncompiled_kernel)
     dense, labels = stream(settings.loss, rounds=80)  # in which the rarest feature still comes and goes
-    check(settings, Linear(N, settings, dtype=np.float64), dense, labels)
+    check(settings, Learner(N, settings, dtype=np.float64, mixed=False), dense, labels)
 
 
 @pytest.mark.parametrize("settings", [s for s in ALL if s.l1 and s.l2 and s.bias and s.radius], ids=str)
@@ -71,13 +72,13 @@ def test_lanes_uncompiled_equal_the_models_they_would_be_alone(settings, monkeyp
     dense, labels = stream(settings.loss, rounds=60)
     rows, alphas = sparse.csr_array(dense), (settings.alpha, 0.1)
     certified = settings.algorithm != "implicit"
-    together = Linear(N, replace(settings, alpha=alphas), dtype=np.float64, certified=certified)
+    together = Learner(N, replace(settings, alpha=alphas), dtype=np.float64, certified=certified, mixed=False)
     margins = together.progress(rows, labels)
     for k, alpha in enumerate(alphas):
-        alone = Linear(N, replace(settings, alpha=alpha), dtype=np.float64, certified=certified)
+        alone = Learner(N, replace(settings, alpha=alpha), dtype=np.float64, certified=certified, mixed=False)
         assert np.allclose(alone.progress(rows, labels)[:, 0], margins[:, k], rtol=1e-12, atol=1e-13)
-        assert np.allclose(alone.state[:, :, 0], together.state[:, :, k], rtol=1e-12, atol=1e-13)
-        assert np.allclose(alone._lanes.totals, together._lanes.totals[k::2], rtol=1e-12, atol=1e-13)
+        assert np.allclose(alone.state.numbers[:, :, 0], together.state.numbers[:, :, k], rtol=1e-12, atol=1e-13)
+        assert np.allclose(alone.state.totals, together.state.totals[k::2], rtol=1e-12, atol=1e-13)
         assert np.array_equal(alone.weights[:, 0] == 0, together.weights[:, k] == 0)
         assert np.allclose(alone.margins(rows)[:, 0], together.margins(rows)[:, k], rtol=1e-12, atol=1e-13)
 
@@ -96,7 +97,7 @@ COVERING = [
 @pytest.mark.parametrize("settings", COVERING, ids=str)
 def test_compiled_kernels_equal_the_reference(settings):
     dense, labels = stream(settings.loss)
-    check(settings, Linear(N, settings, dtype=np.float64), dense, labels)
+    check(settings, Learner(N, settings, dtype=np.float64, mixed=False), dense, labels)
 
 
 # One lane works on blocks of 64 coordinates, eight at a time; in some of these rows the bias has a block of its own.
@@ -122,7 +123,7 @@ def long_rows():
 def check_long(settings, certified):
     dense, labels = long_rows()
     margins, weights, losses = replay(settings, dense, labels)
-    model = Linear(130, settings, dtype=np.float64, certified=certified)
+    model = Learner(130, settings, dtype=np.float64, certified=certified, mixed=False)
     assert np.allclose(model.progress(sparse.csr_array(dense), labels).ravel(), margins, rtol=1e-12, atol=1e-13)
     mine = np.append(model.weights, model.bias) if settings.bias else model.weights.ravel()
     assert np.allclose(mine, weights, rtol=1e-12, atol=1e-13)
@@ -147,7 +148,7 @@ def test_every_loss_equals_its_reference(loss, monkeypatch):
     monkeypatch.setattr(kernel, "kernel", kernel.uncompiled_kernel)
     settings = Settings(loss, alpha=0.1, l1=0.01)
     dense, labels = stream(loss)
-    check(settings, Linear(N, settings, dtype=np.float64), dense, labels)
+    check(settings, Learner(N, settings, dtype=np.float64, mixed=False), dense, labels)
 
 
 @pytest.mark.parametrize("loss", SINGLE)
@@ -166,10 +167,10 @@ def test_kernel_losses_are_those_of_the_vocabulary(loss):
 def test_lanes_are_the_models_they_would_be_alone():
     dense, labels = stream("logistic")
     alphas = (0.05, 0.3, 1.0)
-    together = Linear(N, Settings(alpha=alphas, l1=(0.0, 0.1, 0.2)), dtype=np.float64)
+    together = Learner(N, Settings(alpha=alphas, l1=(0.0, 0.1, 0.2)), dtype=np.float64, mixed=False)
     together.learn(dense, labels)
     for k, (alpha, l1) in enumerate(zip(alphas, (0.0, 0.1, 0.2), strict=True)):
-        alone = Linear(N, Settings(alpha=alpha, l1=l1), dtype=np.float64)
+        alone = Learner(N, Settings(alpha=alpha, l1=l1), dtype=np.float64, mixed=False)
         alone.learn(dense, labels)
         assert np.allclose(together.weights[:, k], alone.weights[:, 0], rtol=1e-12)
         assert together.loss[k] == pytest.approx(alone.loss[0])
@@ -179,20 +180,20 @@ def test_lanes_are_the_models_they_would_be_alone():
 def test_classes_are_one_against_the_rest():
     dense, _ = stream("logistic")
     classes = np.argmax(dense[:, :3], axis=1)
-    together = Linear(N, Settings(alpha=0.3), classes=3, dtype=np.float64)
+    together = Learner(N, Settings(alpha=0.3), classes=3, dtype=np.float64)
     together.learn(dense, classes)
     for k in range(3):
-        alone = Linear(N, Settings(alpha=0.3), dtype=np.float64)
+        alone = Learner(N, Settings(alpha=0.3), dtype=np.float64)
         alone.learn(dense, (classes == k).astype(float))
         assert np.allclose(together.weights[:, k], alone.weights[:, 0], rtol=1e-12)
 
 
 @pytest.mark.slow
 def test_extreme_margins_and_gradients_leave_a_finite_model():
-    model = Linear(2, Settings("squared", alpha=1.0))
+    model = Learner(2, Settings("squared", alpha=1.0))
     model.learn([[1e30, 1.0], [1e30, -1.0], [1e-30, 1e30]], [1e30, -1e30, 0.0])
     model.learn([[1.0, 1.0]] * 50, [0.5] * 50)
-    assert np.isfinite(model.state).all()
+    assert np.isfinite(model.state.numbers).all()
     assert np.isfinite(model.weights).all()
 
 
@@ -201,14 +202,14 @@ def test_float32_stays_close_to_float64():
     dense, labels = stream("logistic", rounds=3000, n=20)
     losses = []
     for dtype in (np.float32, np.float64):
-        model = Linear(20, Settings(alpha=0.3, l1=0.1), dtype=dtype)
+        model = Learner(20, Settings(alpha=0.3, l1=0.1), dtype=dtype)
         model.learn(dense, labels)
         losses.append(model.loss[0] / 3000)
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
 
 
 def test_importing_the_package_does_not_import_numba():
-    code = "import sys, forel.learner.linear, forel.theory.algorithms; print('numba' in sys.modules)"
+    code = "import sys, forel.learner.unmixed, forel.theory.algorithms; print('numba' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
     assert kernels.__doc__
@@ -217,10 +218,10 @@ def test_importing_the_package_does_not_import_numba():
 @pytest.mark.slow
 def test_the_first_process_prints_a_notice_and_the_second_does_not_compile(tmp_path):
     code = (
-        "import numpy as np; from forel.learner.linear import Linear, Settings; m = Linear(3, Settings());"
-        "m.learn(np.eye(3), [1, 0, 1]); m._lanes.kernel.learn_one; import sys;"
+        "import numpy as np; from forel.learner.unmixed import Learner, Settings; m = Learner(3, Settings());"
+        "m.learn(np.eye(3), [1, 0, 1]); m.state.kernel.learn_one; import sys;"
         "from forel.learner.kernels.kernel import compiled_kernel;"
-        "print(compiled_kernel(m._lanes.spec).learn.stats.cache_misses and 1)"
+        "print(compiled_kernel(m.state.spec).learn.stats.cache_misses and 1)"
     )
     environment = {"FOREL_CACHE": str(tmp_path), "PATH": "/usr/bin:/bin"}
     runs = [
@@ -240,7 +241,7 @@ def test_softmax_equals_the_reference(algorithm):
     dense, _ = stream("logistic")
     classes = np.argmax(dense[:, :3] + 0.3 * np.random.default_rng(1).normal(size=(ROUNDS, 3)), axis=1)
     settings = Settings("softmax", algorithm, alpha=0.3, l1=0.02, penalty_weight="every", bias=False)
-    model = Linear(N, settings, classes=3, dtype=np.float64, certified=True)
+    model = Learner(N, settings, classes=3, dtype=np.float64, certified=True, mixed=False)
     model.learn(dense, classes)
     theory = reference(settings, N * 3)
     state, losses = theory.init(N * 3), 0.0
@@ -275,7 +276,7 @@ def test_a_user_defined_loss_is_one_function():
         return 0.25 * (m - y) ** 2, 0.5 * (m - y)
 
     for own in (asymmetric, halved):  # one that a later process can import, and one that it cannot
-        model = Linear(N, Settings(own, alpha=0.3), dtype=np.float64)
+        model = Learner(N, Settings(own, alpha=0.3), dtype=np.float64)
         model.learn(dense, y)
         x, total = np.zeros(N + 1), 0.0
         theory = reference(Settings("squared", alpha=0.3), N)
@@ -296,16 +297,16 @@ def test_a_user_defined_loss_is_one_function():
 def test_copies_continue_as_the_model_does_with_its_scales(algorithm, certified, lanes):
     dense, labels = stream("logistic")
     half, settings = ROUNDS // 2, Settings(rate="scale_free", algorithm=algorithm, alpha=(0.5, 0.2)[:lanes], l1=0.02)
-    model = Linear(N, settings, dtype=np.float64, certified=certified)
+    model = Learner(N, settings, dtype=np.float64, certified=certified, mixed=False)
     model.learn(dense[:half], labels[:half])
-    assert model._lanes.scales[:-1].tolist() == abs(dense[:half]).max(axis=0).tolist()
-    assert model._lanes.scales[-1] == 1
-    copies = [pickle.loads(pickle.dumps(model)), copy.deepcopy(model), model.only(0)]
+    assert model.state.scales[:-1].tolist() == abs(dense[:half]).max(axis=0).tolist()
+    assert model.state.scales[-1] == 1
+    copies = [pickle.loads(pickle.dumps(model)), copy.deepcopy(model), model.select_setting(0)]
     for one in (model, *copies):
         one.learn(dense[half:], labels[half:])
     for other in copies:
-        assert np.array_equal(other.state[:, :, 0], model.state[:, :, 0])
-        assert np.array_equal(other._lanes.scales, model._lanes.scales)
+        assert np.array_equal(other.state.numbers[:, :, 0], model.state.numbers[:, :, 0])
+        assert np.array_equal(other.state.scales, model.state.scales)
         assert np.array_equal(other.weights[:, 0], model.weights[:, 0])
 
 
@@ -313,7 +314,7 @@ def test_copies_continue_as_the_model_does_with_its_scales(algorithm, certified,
 def test_a_cache_folder_that_cannot_be_made_is_done_without(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("FOREL_CACHE", str(tmp_path / "file"))
-    model = Linear(3, Settings(alpha=0.7, rate="constant", algorithm="mirror", bias=False))
+    model = Learner(3, Settings(alpha=0.7, rate="constant", algorithm="mirror", bias=False))
     kernel.compiled_kernel.cache_clear()
     model.learn(np.eye(3), [1, 0, 1])
     assert (model.weights.ravel() > 0).tolist() == [True, False, True]
@@ -325,15 +326,15 @@ def test_a_cache_folder_that_cannot_be_made_is_done_without(monkeypatch, tmp_pat
 def test_weights_that_are_not_zero_are_counted_with_and_without_scales(rate):
     dense, labels = stream("logistic", rounds=20, n=12)
     dense[:, 3] = 0.0
-    model = Linear(12, Settings(alpha=[0.3, 0.1], l1=[2.0, 0.1], rate=rate))
+    model = Learner(12, Settings(alpha=[0.3, 0.1], l1=[2.0, 0.1], rate=rate), mixed=False)
     model.learn(dense, labels)
     assert 0 < model.nonzeros == np.count_nonzero(model.weights) < 24
 
 
 def test_counting_weights_that_are_not_zero_needs_no_table(monkeypatch, interpreted):
-    monkeypatch.setattr("forel.learner.lanes.BLOCK", 7)
+    monkeypatch.setattr("forel.learner.n_outputs.BLOCK", 7)
     dense, labels = stream("logistic", rounds=50, n=40)
-    model = Linear(40, Settings(alpha=[0.3, 0.1], l1=[2.0, 0.1]))
+    model = Learner(40, Settings(alpha=[0.3, 0.1], l1=[2.0, 0.1]), mixed=False)
     model.learn(dense, labels)
     assert 0 < model.nonzeros == np.count_nonzero(model.weights) < 80
-    assert np.array_equal(model.weights, model._lanes.weights_at(np.arange(40)))
+    assert np.array_equal(model.weights, model.state.weights_at(np.arange(40)))

@@ -6,12 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
 
+from forel.learner.experts import MIXERS, Inputs, Mixer
 from forel.learner.grid import EXPERTS, default_grid, without_filters
-from forel.learner.kernels import geometric
-from forel.learner.ledger import Ledger
-from forel.learner.linear import Linear
-from forel.learner.mixers import MIXERS, Mixer
-from forel.learner.mixture import Mixture
+from forel.learner.learner import Learner
+from forel.learner.mixers import Mixers
+from forel.learner.rows import Examples, Rows
 from forel.learner.settings import Settings
 from forel.losses.margin import Mixing
 from forel.store import load, save
@@ -51,9 +50,9 @@ class Reference:
 @pytest.mark.usefixtures("interpreted")
 def test_margins_are_those_of_the_reference_and_every_expert_counts():
     X, y, importance = stream()
-    model = Mixture(N, SETTINGS, dtype=np.float64)
+    model = Learner(N, SETTINGS, dtype=np.float64)
     found = model.progress(X, y, importance)[:, 0]
-    margins = Linear(N, SETTINGS, dtype=np.float64).progress(X, y, importance)
+    margins = Learner(N, SETTINGS, dtype=np.float64, mixed=False).progress(X, y, importance)
     references = [Reference(mixer, 4) for mixer in MIXERS[Mixing.BAYES]]
     experts = np.array(
         [
@@ -84,21 +83,21 @@ def test_margins_are_those_of_the_reference_and_every_expert_counts():
 def test_pieces_files_and_copies_continue_with_the_same_bits(tmp_path):
     X, y, importance = stream()
     held = np.arange(ROUNDS) % 7 == 0
-    whole, pieces = (Mixture(N, SETTINGS) for _ in range(2))
+    whole, pieces = (Learner(N, SETTINGS) for _ in range(2))
     expected = whole.progress(X, y, importance, held)
     found = [pieces.progress(X[:90], y[:90], importance[:90], held[:90])]
     save(tmp_path / "m", pieces)
     pieces = load(tmp_path / "m").model
     found.append(pieces.progress(X[90:], y[90:], importance[90:], held[90:]))
     assert np.array_equal(np.concatenate(found), expected)
-    assert np.array_equal(pieces.ledger.array, whole.ledger.array)
-    before = whole.ledger.array.copy()
+    assert np.array_equal(pieces.mixture.ledger.array, whole.mixture.ledger.array)
+    before = whole.mixture.ledger.array.copy()
     predicted = whole.margins(X[:5])
     whole.relearn(X[:5], y[:5])
-    assert np.array_equal(whole.ledger.array, before)
+    assert np.array_equal(whole.mixture.ledger.array, before)
     assert np.array_equal(pieces.margins(X[:5]), predicted)
     pieces.reset()
-    assert np.array_equal(pieces.ledger.array, Mixture(N, SETTINGS).ledger.array)
+    assert np.array_equal(pieces.mixture.ledger.array, Learner(N, SETTINGS).mixture.ledger.array)
 
 
 @pytest.mark.parametrize("share", [None, 0.01])
@@ -107,7 +106,7 @@ def test_the_bound_holds_on_rows_that_are_sorted_or_adversarial(share):
     X, y, _ = stream()
     order = np.argsort(y, kind="stable")
     for rows, labels in ((X[order], y[order]), (np.ones((ROUNDS, N)), np.arange(ROUNDS) % 2.0)):
-        model = Mixture(N, SETTINGS, share=share)
+        model = Learner(N, SETTINGS, share=share)
         model.learn(rows, labels)
         measured, bound = model.guarantee().pair
         assert measured <= bound
@@ -116,10 +115,10 @@ def test_the_bound_holds_on_rows_that_are_sorted_or_adversarial(share):
 @pytest.mark.usefixtures("interpreted")
 def test_one_setting_alone_may_be_a_filter_and_certificates_are_those_of_settings():
     X, y, _ = stream()
-    model = Mixture(N, Settings(alpha=(1e-6, 1e-5), rate="scale_free", filters=((1.0, 0.0),)), certified=True)
+    model = Learner(N, Settings(alpha=(1e-6, 1e-5), rate="scale_free", filters=((1.0, 0.0),)), certified=True)
     model.learn(X, y)
     assert model.best == 2
-    alone = model.only()
+    alone = model.select_setting()
     assert alone.settings.algorithm == "filter"
     assert np.array_equal(alone.weights, model.weights)
     assert model.certificate().loss == pytest.approx(model.loss)
@@ -133,13 +132,12 @@ def test_one_setting_alone_may_be_a_filter_and_certificates_are_those_of_setting
 @given(st.lists(st.floats(-1e30, 1e30), min_size=3, max_size=3), st.sampled_from([0.0, 0.3, 1.0]))
 def test_margins_and_importances_of_any_size_leave_numbers(margins, label):
     for importance in (1e-30, 1.0, 1e38):
-        ledger, out = Ledger(3, False, (Mixer(0.3, 1.0), Mixer(0.1, 0.9))), np.empty((4, 2))
+        mixers = Mixers((Mixer(0.3, 1.0), Mixer(0.1, 0.9)), 3, Mixing.BAYES)
         rows = np.array([margins, margins[::-1]] * 2)
-        parameters = np.array(ledger.mixers)[:, :2]
-        scale = np.full(4, importance)
-        geometric.mix(rows, np.full(4, label), scale, parameters, ledger.mixer_states, out)
+        given = Examples(Rows(np.zeros(5, np.int64), *np.zeros((2, 0))), np.full(4, label), np.full(4, importance))
+        out = mixers.learn(given, Inputs(rows, *np.zeros((2, 0))))
         assert np.isfinite(out).all()
-        for state, mixer in zip(ledger.mixer_states, ledger.mixers, strict=True):
+        for state, mixer in zip(mixers.states, mixers.mixers, strict=True):
             assert np.isfinite(state).all()
             assert np.allclose(state[1:], state[1:].T, rtol=0, atol=1e-12)
             assert np.linalg.eigvalsh(state[1:]).max() <= mixer.variance + 1e-9

@@ -13,9 +13,9 @@ from forel.cli.app import app
 from forel.experts import AdaHedge, ExponentialWeights, FixedShare
 from forel.learner.grid import default_grid
 from forel.learner.kernels import kernel
-from forel.learner.ledger import Ledger
-from forel.learner.linear import Linear, Settings
-from forel.learner.mixture import Mixture
+from forel.learner.learner import Learner
+from forel.learner.mixture import Ledger
+from forel.learner.settings import Settings
 from forel.losses import Absolute, Hinge
 
 ALPHAS = (0.01, 0.1, 1.0, 10.0)
@@ -42,9 +42,9 @@ def test_log_loss_is_mixed_by_bayes_rule(weights):
     X, y = stream("logistic")
     rng = np.random.default_rng(1)
     scale = {"ones": np.ones(ROUNDS), "fractions": rng.random(ROUNDS), "large": np.full(ROUNDS, 3.0)}[weights]
-    model = Mixture(N, Settings(alpha=ALPHAS), dtype=np.float64)
+    model = Learner(N, Settings(alpha=ALPHAS), dtype=np.float64)
     found = model.progress(X, y, scale)[:, 0]
-    margins = Linear(N, Settings(alpha=ALPHAS), dtype=np.float64).progress(X, y, scale)
+    margins = Learner(N, Settings(alpha=ALPHAS), dtype=np.float64, mixed=False).progress(X, y, scale)
     # The rule of experts, in which a loss is what it is; a large importance divides the rate instead.
     rule = ExponentialWeights(1 / max(1.0, scale.max()))
     state, suffered = rule.init(4), 0.0
@@ -70,9 +70,9 @@ def within(margins, labels, t):
 @pytest.mark.usefixtures("interpreted")
 def test_other_losses_are_mixed_by_adahedge(loss, value):
     X, y = stream(loss)
-    model = Mixture(N, Settings(loss, alpha=ALPHAS), dtype=np.float64)
+    model = Learner(N, Settings(loss, alpha=ALPHAS), dtype=np.float64)
     found = model.progress(X, y)[:, 0]
-    margins = Linear(N, Settings(loss, alpha=ALPHAS), dtype=np.float64).progress(X, y)
+    margins = Learner(N, Settings(loss, alpha=ALPHAS), dtype=np.float64, mixed=False).progress(X, y)
     rule, suffered = AdaHedge(), 0.0
     state = rule.init(4)
     for t, label in enumerate(y):
@@ -92,10 +92,10 @@ def test_other_losses_are_mixed_by_adahedge(loss, value):
 def test_squared_loss_is_mixed_by_exponential_weights_within_the_labels_seen(importance):
     X, y = stream("squared")
     y[:20] *= 1e-3  # so that the first large label is far outside, and costs what mixing is not allowed to
-    model = Mixture(N, Settings("squared", alpha=(1.0, 10.0, 100.0, 1000.0)), dtype=np.float64)
+    model = Learner(N, Settings("squared", alpha=(1.0, 10.0, 100.0, 1000.0)), dtype=np.float64)
     scale = np.full(ROUNDS, importance)
     found = model.progress(X, y, scale)[:, 0]
-    margins = Linear(N, model.settings, dtype=np.float64).progress(X, y, scale)
+    margins = Learner(N, model.settings, dtype=np.float64, mixed=False).progress(X, y, scale)
     lost, suffered, beyond = np.zeros(4), 0.0, 0.0
     for t, label in enumerate(y):
         m, span = within(margins, y, t)
@@ -134,11 +134,11 @@ def test_classes_are_mixed_by_bayes_rule(loss, monkeypatch):
     monkeypatch.setattr(kernel, "kernel", chosen)
     X, _ = stream("logistic")
     y = np.argmax(X[:, :3] + np.random.default_rng(2).normal(size=(ROUNDS, 3)), axis=1)
-    model = Mixture(N, Settings(loss, alpha=ALPHAS), classes=3, dtype=np.float64)
+    model = Learner(N, Settings(loss, alpha=ALPHAS), classes=3, dtype=np.float64)
     found = model.progress(X, y)
     rule, suffered = ExponentialWeights(), 0.0
     state = rule.init(4)
-    each = [Linear(N, Settings(loss, alpha=a), classes=3, dtype=np.float64).progress(X, y) for a in ALPHAS]
+    each = [Learner(N, Settings(loss, alpha=a), classes=3, dtype=np.float64).progress(X, y) for a in ALPHAS]
     for r in range(ROUNDS):
         logs = np.array([log_softmax(m[r] if loss == "softmax" else log_expit(m[r])) for m in each])
         assert np.exp(found[r]) == pytest.approx(rule.play(state) @ np.exp(logs), rel=1e-9)
@@ -149,7 +149,7 @@ def test_classes_are_mixed_by_bayes_rule(loss, monkeypatch):
     assert model.guarantee().measured <= np.log(4) + 1e-9
     assert np.exp(model.margins(X)).sum(axis=1) == pytest.approx(np.ones(ROUNDS))
     # One setting by itself is the model that was learned, and goes on as it would.
-    alone, linear = model.only(2), Linear(N, Settings(loss, alpha=1.0), classes=3, dtype=np.float64)
+    alone, linear = model.select_setting(2), Learner(N, Settings(loss, alpha=1.0), classes=3, dtype=np.float64)
     linear.learn(X, y)
     assert np.allclose(alone.weights, linear.weights, rtol=1e-12)
     assert alone.loss == pytest.approx(linear.loss)
@@ -164,7 +164,7 @@ def test_classes_are_mixed_by_bayes_rule(loss, monkeypatch):
 def test_the_mixture_is_never_more_than_log_k_behind_the_best(settings, shuffled):
     for X, y in (stream("logistic", 3), adversarial()):
         order = np.random.default_rng(4).permutation(ROUNDS) if shuffled else np.arange(ROUNDS)
-        model = Mixture(N, settings)
+        model = Learner(N, settings)
         model.learn(X[order], y[order])
         assert model.loss <= model.losses.min() + np.log(4) + 1e-9
         assert model.guarantee().measured <= model.guarantee().bound
@@ -175,10 +175,10 @@ def test_classes_of_other_losses_are_mixed_by_adahedge():
     """One weight for all classes, whose losses are one convex function of all margins."""
     X, _ = stream("logistic")
     y = np.argmax(X[:, :3], axis=1)
-    model = Mixture(N, Settings("hinge", alpha=ALPHAS), classes=3, dtype=np.float64)
+    model = Learner(N, Settings("hinge", alpha=ALPHAS), classes=3, dtype=np.float64)
     found = model.progress(X, y)
     signs = np.where(y[:, None] == np.arange(3), 1.0, -1.0)
-    each = [Linear(N, Settings("hinge", alpha=a), classes=3, dtype=np.float64).progress(X, y) for a in ALPHAS]
+    each = [Learner(N, Settings("hinge", alpha=a), classes=3, dtype=np.float64).progress(X, y) for a in ALPHAS]
     rule, suffered = AdaHedge(), 0.0
     state = rule.init(4)
     for r in range(ROUNDS):
@@ -197,12 +197,12 @@ def test_streams_that_drift_are_mixed_by_fixed_share(share, tmp_path):
 
     X, y = stream("logistic")
     y[150:] = 1 - y[150:]
-    model = Mixture(N, Settings(alpha=ALPHAS), dtype=np.float64, share=share)
+    model = Learner(N, Settings(alpha=ALPHAS), dtype=np.float64, share=share)
     found = model.progress(X[:200], y[:200])[:, 0]
     save(tmp_path / "m", model)
     model = load(tmp_path / "m").model
     found = np.append(found, model.progress(X[200:], y[200:]))
-    margins = Linear(N, Settings(alpha=ALPHAS), dtype=np.float64).progress(X, y)
+    margins = Learner(N, Settings(alpha=ALPHAS), dtype=np.float64, mixed=False).progress(X, y)
     rule, suffered = FixedShare(share=share), 0.0
     state = rule.init(4)
     for m, label, got in zip(margins, y, found, strict=True):
@@ -230,8 +230,8 @@ def test_margins_of_any_size_leave_numbers(margins, label):
     assert least * (1 - 1e-9) - 1e-9 <= max(shared[0], least) <= least * (1 + 1e-9) + np.log(4) + 0.03
     found = np.array([margins] * 3, np.float32)
     for tracker in (False, True):
-        ledger = Ledger(4, False, tracker=tracker)
-        bayes.bayes(found.ravel(), found.shape[1], np.full(3, label), np.ones(3), ledger.sums, out)
+        ledger = Ledger(4, fixed_share_expert=tracker)
+        bayes.bayes(found.ravel(), found.shape[1], np.full(3, label), np.ones(3), ledger.array, out)
         assert np.isfinite(ledger.array).all()
         assert np.isfinite(out).all()
         least = ledger.losses.min()
@@ -242,30 +242,30 @@ def test_margins_of_any_size_leave_numbers(margins, label):
 def test_rows_held_out_are_predicted_and_leave_no_trace():
     X, y = stream("logistic")
     held = np.arange(ROUNDS) % 5 == 0
-    whole, without = (Mixture(N, default_grid()) for _ in range(2))
+    whole, without = (Learner(N, default_grid()) for _ in range(2))
     whole.progress(X, y, held_out=held)
     without.progress(X[~held], y[~held])
-    assert np.array_equal(whole.ledger.array, without.ledger.array)
-    assert whole.linear.state.tobytes() == without.linear.state.tobytes()
+    assert np.array_equal(whole.mixture.ledger.array, without.mixture.ledger.array)
+    assert whole.state.numbers.tobytes() == without.state.numbers.tobytes()
 
 
 def test_the_same_rows_give_the_same_bits_in_whatever_pieces():
     for loss in ("logistic", "squared"):
         X, y = stream(loss)
-        whole, pieces = (Mixture(N, default_grid(loss=loss)) for _ in range(2))
+        whole, pieces = (Learner(N, default_grid(loss=loss)) for _ in range(2))
         expected = whole.progress(X, y)
         found = np.concatenate([pieces.progress(X[a : a + 37], y[a : a + 37]) for a in range(0, ROUNDS, 37)])
         assert np.array_equal(found, expected)
-        assert np.array_equal(pieces.ledger.array, whole.ledger.array)
+        assert np.array_equal(pieces.mixture.ledger.array, whole.mixture.ledger.array)
         assert np.array_equal(whole.margins(X[:5]), pieces.margins(X[:5]))
 
 
 @pytest.mark.usefixtures("interpreted")
 def test_the_certificate_is_that_of_the_best_setting_and_what_mixing_cost():
     X, y = stream("logistic")
-    model = Mixture(N, Settings(alpha=ALPHAS), dtype=np.float64, certified=True)
+    model = Learner(N, Settings(alpha=ALPHAS), dtype=np.float64, certified=True)
     model.learn(X, y)
-    proof, best = model.certificate(), model.linear.certificate(model.best)
+    proof, best = model.certificate(), model.unmixed.certificate(model.best)
     assert proof.loss == pytest.approx(model.loss, rel=1e-12)
     for x in (np.zeros(N + 1), np.linspace(-1, 1, N + 1)):
         true = model.loss - sum(
@@ -286,16 +286,16 @@ def test_mixtures_of_a_user_defined_loss_and_refused_options():
         return (m - y) ** 2 / 2, m - y
 
     X, y = stream("squared")
-    own, known = (Mixture(N, Settings(loss, alpha=ALPHAS), dtype=np.float64) for loss in (bent, "squared"))
-    assert np.allclose(own.linear.progress(X, y), known.linear.progress(X, y), rtol=1e-12)
+    own, known = (Learner(N, Settings(loss, alpha=ALPHAS), dtype=np.float64) for loss in (bent, "squared"))
+    assert np.allclose(own.unmixed.progress(X, y), known.unmixed.progress(X, y), rtol=1e-12)
     own.reset()
     own.learn(X, y)
     assert own.guarantee().measured <= own.guarantee().bound
     with pytest.raises(ValueError, match="setting: got 4, expected 0 to 3"):
-        known.only(4)
+        known.select_setting(4)
     for share, loss, message in ((0.9, "logistic", "at most 0.75"), (0.1, "hinge", "None, but for log-loss")):
         with pytest.raises(ValueError, match=message):
-            Mixture(N, Settings(loss, alpha=ALPHAS), share=share)
+            Learner(N, Settings(loss, alpha=ALPHAS), share=share)
     known.reset()
     assert known.loss == known.rounds == 0
 
@@ -315,22 +315,22 @@ def test_training_without_settings_mixes_and_continues_from_a_file(clicks, tmp_p
     from forel.training.scoring import evaluate
 
     whole = forel.train(clicks, bits=14, certified=True)
-    assert isinstance(whole.model, Mixture)
-    assert whole.model.settings.lanes == 8
+    assert isinstance(whole.model, Learner)
+    assert whole.model.settings.n_settings == 8
     assert whole.report.loss == pytest.approx(whole.model.loss / whole.rows, rel=1e-9)
     assert whole.model.loss <= whole.model.losses.min() + np.log(11) + 1e-9
     # Whatever the blocks and threads, and however often it is stored in between, the same bits.
     again = forel.train(clicks, bits=14, certified=True, block_bytes=5000, threads=2)
-    assert again.model.linear.state.tobytes() == whole.model.linear.state.tobytes()
-    assert np.array_equal(again.model.ledger.array, whole.model.ledger.array)
+    assert again.model.state.numbers.tobytes() == whole.model.state.numbers.tobytes()
+    assert np.array_equal(again.model.mixture.ledger.array, whole.model.mixture.ledger.array)
     lines = clicks.read_bytes().splitlines(keepends=True)
     (tmp_path / "1.vw").write_bytes(b"".join(lines[:1234]))
     (tmp_path / "2.vw").write_bytes(b"".join(lines[1234:]))
     forel.train(tmp_path / "1.vw", bits=14, certified=True).save(tmp_path / "m.forel")
     more = forel.train(tmp_path / "2.vw", start=forel.load(tmp_path / "m.forel"))
     more.save(tmp_path / "m.forel")
-    assert np.array_equal(more.model.ledger.array, whole.model.ledger.array)
-    assert more.model.linear.state.tobytes() == whole.model.linear.state.tobytes()
+    assert np.array_equal(more.model.mixture.ledger.array, whole.model.mixture.ledger.array)
+    assert more.model.state.numbers.tobytes() == whole.model.state.numbers.tobytes()
     # The mixture and the best setting alone, from files.
     whole.best().save(tmp_path / "best.forel")
     losses = [evaluate(forel.load(tmp_path / name), clicks).report.loss for name in ("m.forel", "best.forel")]
@@ -347,8 +347,8 @@ def test_the_command_and_the_estimator_learn_the_same_bits(clicks):
     block = concatenate(forel.read(clicks, bits=14))
     estimator = FTRLClassifier(shuffle=False).fit(block.matrix(1 << 14), block.labels)
     model = forel.train(clicks, bits=14).model
-    assert estimator._model.linear.state.tobytes() == model.linear.state.tobytes()
-    assert np.array_equal(estimator._model.ledger.array, model.ledger.array)
+    assert estimator._model.state.numbers.tobytes() == model.state.numbers.tobytes()
+    assert np.array_equal(estimator._model.mixture.ledger.array, model.mixture.ledger.array)
 
 
 def test_later_passes_do_not_weigh_settings(clicks):
@@ -357,14 +357,14 @@ def test_later_passes_do_not_weigh_settings(clicks):
     from forel.sklearn import FTRLClassifier
 
     once, thrice = (forel.train(clicks, bits=14, passes=n, holdout=10) for n in (1, 3))
-    assert np.array_equal(once.model.ledger.array, thrice.model.ledger.array)
+    assert np.array_equal(once.model.mixture.ledger.array, thrice.model.mixture.ledger.array)
     assert (thrice.model.rounds, thrice.model.first_pass_rows) == (8100, 2700)
     assert thrice.passes[2].loss < thrice.passes[0].loss == once.report.loss
     X, y = stream("logistic")
     one, many = (FTRLClassifier(passes=n, certified=True).fit(X, y) for n in (1, 4))
     assert str(one.guarantee_) == str(many.guarantee_)
     assert one.progressive_loss_ == many.progressive_loss_
-    best = many._model.linear.certificate(many._model.best)
+    best = many._model.unmixed.certificate(many._model.best)
     assert many.certificate_.lower == best.lower
 
 

@@ -1,13 +1,13 @@
-"""Lanes padded to whole vectors have the bits of lanes that are not, and no others are written."""
+"""State padded to whole vectors have the bits of lanes that are not, and no others are written."""
 
 import numpy as np
 import pytest
 
-from forel.learner.filters import Filter
+from forel.learner.experts import Filter
 from forel.learner.kernels.kernel import uncompiled_kernel
 from forel.learner.kernels.reference import constants
-from forel.learner.lanes import Lanes
 from forel.learner.settings import Settings
+from forel.learner.state import State
 
 N = 7
 ALPHA = (0.05, 0.3, 1.5, 20.0, 0.1, 0.2, 0.4, 3.0, 9.0)
@@ -26,10 +26,10 @@ def learned(settings, certified, labels="shared", classes=1, *, pad, largest=1.0
     values, ends = (rng.integers(-300, 300, indices.size) / 128).astype(np.float32), np.append(0, np.cumsum(lengths))
     values[::5] *= np.float32(largest)
     y, importance = (rng.integers(0, high, lengths.size).astype(np.float32) for high in (max(classes, 2), 3))
-    lanes = Lanes(N, settings, settings.lanes * classes, np.float32, certified, labels)
+    lanes = State(N, settings, settings.n_settings * classes, np.float32, certified, labels)
     kernel = uncompiled_kernel(lanes.spec, pad)
-    assert (constants(lanes.spec, pad)["PADDED"] > lanes.lanes) == pad
-    margins, predictions = np.empty((2, y.size * lanes.lanes), np.float32)
+    assert (constants(lanes.spec, pad)["PADDED"] > lanes.n_lanes) == pad
+    margins, predictions = np.empty((2, y.size * lanes.n_lanes), np.float32)
     inputs = ends, indices, values, y, importance
     assert kernel.learn(*inputs, *lanes.arrays, lanes.shape, N + 1, lanes.totals, False, margins) == y.size
     lanes.rounds = y.size
@@ -75,5 +75,5 @@ def test_padded_lanes_have_the_bits_of_others(settings, certified, others, large
     ],
 )
 def test_lanes_are_padded_where_loops_over_them_vectorize(settings, padded, unrolled):
-    found = constants(Lanes(N, settings, settings.lanes).spec)
+    found = constants(State(N, settings, settings.n_settings).spec)
     assert (found["PADDED"], found["UNROLLED"]) == (padded, unrolled)

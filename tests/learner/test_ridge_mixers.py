@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forel.learner.filters import Filter
+from forel.learner.experts import MIXERS, Filter, Inputs, Mixer
 from forel.learner.grid import EXPERTS, default_grid, without_filters
-from forel.learner.kernels import mixing, ridge
-from forel.learner.ledger import HEAD, Ledger
-from forel.learner.linear import Linear
-from forel.learner.mixers import MIXERS, Mixer
-from forel.learner.mixture import Mixture
+from forel.learner.kernels import mixing
+from forel.learner.kernels.ledger_layout import HEAD
+from forel.learner.learner import Learner
+from forel.learner.mixers import Mixers
+from forel.learner.rows import Examples, Rows
 from forel.learner.settings import Settings
 from forel.losses.margin import Mixing
 from forel.store import load, save
@@ -57,9 +57,9 @@ class Reference:
 @pytest.mark.usefixtures("interpreted")
 def test_predictions_are_those_of_the_reference_and_within_the_bound():
     X, y, importance = stream()
-    model = Mixture(N, SETTINGS, dtype=np.float64)
+    model = Learner(N, SETTINGS, dtype=np.float64)
     model.progress(X, y, importance)
-    margins = Linear(N, SETTINGS, dtype=np.float64).progress(X, y, importance)
+    margins = Learner(N, SETTINGS, dtype=np.float64, mixed=False).progress(X, y, importance)
     references = [Reference(mixer, 4) for mixer in MIXERS[Mixing.EXP_CONCAVE]]
     low, high = (np.append(0.0, one.accumulate(y)[:-1]) for one in (np.minimum, np.maximum))
     losses = np.zeros(6)
@@ -78,16 +78,16 @@ def test_predictions_are_those_of_the_reference_and_within_the_bound():
 def test_a_large_level_of_labels_costs_the_mixture_one_row():
     """Predictions are between the labels seen before, so that experts far below the level do not count in the mean."""
     X, y, _ = stream()
-    model = Mixture(N, SETTINGS, dtype=np.float64)
+    model = Learner(N, SETTINGS, dtype=np.float64)
     predictions = model.progress(X, 1000.0 + y)[:, 0]
     assert predictions[0] == 0
     low, high = (1000.0 + one.accumulate(y)[:-1] for one in (np.minimum, np.maximum))
     assert ((predictions[1:] >= low - 1e-9) & (predictions[1:] <= high + 1e-9)).all()
-    assert model.ledger.label_range == (1000.0 + y.min(), 1000.0 + y.max())
-    assert Mixture(N, SETTINGS).ledger.label_range == (0.0, 0.0)
-    held = Mixture(N, SETTINGS, dtype=np.float64)
+    assert model.mixture.ledger.label_range == (1000.0 + y.min(), 1000.0 + y.max())
+    assert Learner(N, SETTINGS).mixture.ledger.label_range == (0.0, 0.0)
+    held = Learner(N, SETTINGS, dtype=np.float64)
     held.progress(X, 1000.0 + y, held_out=np.arange(ROUNDS) < 3)
-    assert held.ledger.label_range == (1000.0 + y[3:].min(), 1000.0 + y[3:].max())
+    assert held.mixture.ledger.label_range == (1000.0 + y[3:].min(), 1000.0 + y[3:].max())
 
 
 @pytest.mark.parametrize("power", [-60, 60])
@@ -95,7 +95,7 @@ def test_a_large_level_of_labels_costs_the_mixture_one_row():
 def test_filters_and_mixers_do_not_depend_on_the_unit_of_labels(power):
     X, y, _ = stream()
     only_filters = Settings("squared", alpha=1e-9, rate="scale_free", filters=SETTINGS.filters)
-    one, two = (Mixture(N, only_filters, dtype=np.float64) for _ in range(2))
+    one, two = (Learner(N, only_filters, dtype=np.float64) for _ in range(2))
     predictions = one.progress(X, y), two.progress(X, y * 2.0**power) / 2.0**power
     assert np.allclose(*predictions, rtol=1e-6)
 
@@ -104,17 +104,17 @@ def test_filters_and_mixers_do_not_depend_on_the_unit_of_labels(power):
 def test_pieces_files_and_copies_continue_with_the_same_bits(tmp_path):
     X, y, importance = stream()
     held = np.arange(ROUNDS) % 7 == 0
-    whole, pieces = (Mixture(N, SETTINGS) for _ in range(2))
+    whole, pieces = (Learner(N, SETTINGS) for _ in range(2))
     expected = whole.progress(X, y, importance, held)
     found = [pieces.progress(X[:90], y[:90], importance[:90], held[:90])]
     save(tmp_path / "m", pieces)
     pieces = load(tmp_path / "m").model
     found.append(pieces.progress(X[90:], y[90:], importance[90:], held[90:]))
     assert np.array_equal(np.concatenate(found), expected)
-    assert np.array_equal(pieces.ledger.array, whole.ledger.array)
-    before = whole.ledger.array.copy()
+    assert np.array_equal(pieces.mixture.ledger.array, whole.mixture.ledger.array)
+    before = whole.mixture.ledger.array.copy()
     assert np.array_equal(pieces.margins(X[:5]), whole.margins(X[:5]))
-    assert np.array_equal(whole.ledger.array, before)
+    assert np.array_equal(whole.mixture.ledger.array, before)
 
 
 @pytest.mark.usefixtures("interpreted")
@@ -128,7 +128,7 @@ def test_the_bound_holds_on_rows_that_are_sorted_alternating_or_growing():
         (np.ones((ROUNDS, N)), signs * 1.5 ** np.arange(ROUNDS)),
         (np.ones((ROUNDS, N)), np.repeat([1.0, 0.0], [ROUNDS - 1, 1])),
     ):
-        model = Mixture(N, SETTINGS, dtype=np.float64)
+        model = Learner(N, SETTINGS, dtype=np.float64)
         model.learn(rows, labels)
         measured, bound = model.guarantee().pair
         assert measured <= bound
@@ -155,18 +155,15 @@ def test_the_rate_falls_no_further_than_the_range_of_labels_needs():
 )
 def test_labels_and_importances_of_any_size_leave_numbers(margins, labels):
     for importance in (1e-30, 1.0, 1e38):
-        mixers = Mixer(0.3, 1.0, residuals=True), Mixer(0.1, 0.9, residuals=True)
-        ledger, out = Ledger(3, False, mixers), np.empty((4, 2))
+        mixers = Mixers((Mixer(0.3, 1.0), Mixer(0.1, 0.9)), 3, Mixing.EXP_CONCAVE)
         rows = np.array([margins, margins[::-1]] * 2)
         seen = np.append(0.0, labels[:-1])
         low, high = np.minimum.accumulate(seen), np.maximum.accumulate(seen)
-        parameters = np.array(mixers)[:, :2]
-        scale = np.full(4, importance)
-        own = parameters, ledger.mixer_states, ledger.residuals, out
-        ridge.mix(rows, np.array(labels), scale, low, high, *own)
-        assert np.isfinite(ledger.array).all()
+        given = Examples(Rows(np.zeros(5, np.int64), *np.zeros((2, 0))), np.array(labels), np.full(4, importance))
+        out = mixers.learn(given, Inputs(rows, low, high))
+        assert np.isfinite(mixers.pack()).all()
         assert ((out >= low[:, None] * (1 + 1e-12)) & (out <= high[:, None] * (1 + 1e-12))).all()
-        for state, mixer in zip(ledger.mixer_states, mixers, strict=True):
+        for state, mixer in zip(mixers.states, mixers.mixers, strict=True):
             assert np.linalg.eigvalsh(state[1:]).max() <= mixer.variance + 1e-9
             assert np.linalg.eigvalsh(state[1:]).min() >= -1e-9
 
@@ -174,6 +171,6 @@ def test_labels_and_importances_of_any_size_leave_numbers(margins, labels):
 def test_filters_are_part_of_the_default_for_squared_loss():
     grid = default_grid(loss="squared")
     assert grid.filters == EXPERTS[Mixing.EXP_CONCAVE].filters
-    assert grid.lanes == 8
+    assert grid.n_settings == 8
     assert default_grid(loss="squared", l2=0.1).filters == default_grid(loss="absolute").filters == ()
     assert without_filters(grid) == default_grid(loss="squared", lanes=16)

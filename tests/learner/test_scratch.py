@@ -6,7 +6,8 @@ import pytest
 from numba.core.runtime import _nrt_python
 
 from forel.learner.kernels.intrinsics.memory import allocate, release
-from forel.learner.linear import Linear, Settings
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
 
 
 @numba.njit
@@ -41,7 +42,7 @@ def test_memory_is_zero_aligned_and_given_back(dtype, count, balance):
 
 @pytest.mark.parametrize("alpha", [0.1, (0.1, 0.2)], ids=["one lane", "two lanes"])
 def test_kernels_give_back_what_they_take(alpha, balance):
-    model, X = Linear(5, Settings(alpha=alpha)), np.eye(3, 5, dtype=np.float32)
+    model, X = Learner(5, Settings(alpha=alpha), mixed=False), np.eye(3, 5, dtype=np.float32)
 
     def turn():
         model.learn(X, [1, 0, 1])

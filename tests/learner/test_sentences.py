@@ -10,9 +10,9 @@ from forel.data.features.hashing import slot
 from forel.learner.dual import DualPoint
 from forel.learner.grid import default_grid
 from forel.learner.kernels import bayes, mixing
-from forel.learner.linear import Linear, Settings
+from forel.learner.learner import Learner
 from forel.learner.loss_floor import LossFloor
-from forel.learner.mixture import Mixture
+from forel.learner.settings import Settings
 from forel.losses import Choice
 from forel.sklearn import FTRLClassifier, FTRLRegressor
 from forel.training.metrics import Metrics
@@ -44,7 +44,7 @@ def test_random_and_adversarial_streams_refute_no_sentence():
 def test_the_oracle_refutes_what_is_false(old, new, interpreted):
     rng = np.random.default_rng(0)
     X, y = np.zeros((400, 3)), (rng.random(400) < 0.4).astype(float)  # all models are the same, and reach the floor
-    model = Linear(3, Settings(alpha=0.3, bias=False), dtype=np.float64, certified=True)
+    model = Learner(3, Settings(alpha=0.3, bias=False), dtype=np.float64, certified=True)
     margins = model.progress(X, y)[:, 0]
     own, one = oracle.average("logistic", margins, y, np.ones(400)), np.ones(400)
     words = model.summary()
@@ -56,9 +56,9 @@ def test_the_oracle_refutes_what_is_false(old, new, interpreted):
 
 def test_the_oracle_refutes_a_guarantee_that_does_not_hold(interpreted):
     X, y = np.ones((50, 1)), np.ones(50)
-    model = Mixture(1, Settings(alpha=(0.01, 1.0), bias=False), dtype=np.float64)
+    model = Learner(1, Settings(alpha=(0.01, 1.0), bias=False), dtype=np.float64)
     mixed, settings = model.progress(X, y)[:, 0], model.settings
-    each = Linear(1, settings, dtype=np.float64).progress(X, y)
+    each = Learner(1, settings, dtype=np.float64, mixed=False).progress(X, y)
     words, given = str(model.guarantee()), (each, list(settings.names), y, np.ones(50))
     assert oracle.mixture_violation(words, "logistic", mixed, *given) is None
     assert oracle.mixture_violation(words, "logistic", mixed - 0.1, *given) is not None
@@ -75,9 +75,9 @@ def test_the_oracle_refutes_false_statements_about_the_default_experts(loss, int
         if loss == "logistic"
         else signal + rng.normal(size=60)
     )
-    model = Mixture(3, default_grid(loss=loss), dtype=np.float64)
+    model = Learner(3, default_grid(loss=loss), dtype=np.float64)
     mixed, names = model.progress(X, y, weight)[:, 0], list(model.names)
-    settings = Linear(3, model.settings, dtype=np.float64).progress(X, y, weight)
+    settings = Learner(3, model.settings, dtype=np.float64, mixed=False).progress(X, y, weight)
     full = full_margins(model.settings, loss, X, y, weight)
     experts = expert_margins(model, loss, settings, full, y, weight)
     words, given = str(model.guarantee()), (names, y, weight)
@@ -102,9 +102,9 @@ def test_the_certificate_compares_with_the_best_setting_also_where_it_is_a_filte
     rng = np.random.default_rng(2)
     X = rng.normal(size=(150, 3))
     y = (rng.random(150) < 1 / (1 + np.exp(-X @ [1.0, -2.0, 0.0]))).astype(float)
-    model = Mixture(3, default_grid(), dtype=np.float64, certified=True)
+    model = Learner(3, default_grid(), dtype=np.float64, certified=True)
     model.learn(X, y)
-    assert model.settings.expert_kinds[model.best] == "filter"
+    assert model.mixture.kinds[model.best] == "filter"
     learned = np.append(model.weights[:, 0], model.bias[0]) * np.append(np.abs(X).max(axis=0), 1.0)
     found = oracle.CERTIFICATE.fullmatch(model.summary())
     assert (found["learner"], found["expert"]) == ("the mixture", model.names[model.best])
@@ -116,10 +116,10 @@ def test_a_setting_that_is_far_behind_is_still_there_when_the_leader_errs(last, 
     """400 rows put one setting hundreds of nats ahead; then comes one that it is sure of, and wrong about."""
     X = np.concatenate([np.full((400, 1), 1.0), [[last]]])
     y = np.concatenate([np.ones(400), [0.0]])
-    model = Mixture(1, Settings(alpha=(0.0001, 5.0), bias=False), dtype=np.float64)
+    model = Learner(1, Settings(alpha=(0.0001, 5.0), bias=False), dtype=np.float64)
     model.learn(X, y)
     assert model.loss <= model.losses.min() + np.log(2) + 1e-9
-    behind = np.abs(np.diff(Linear(1, model.settings, dtype=np.float64).learn(X[:400], y[:400])))
+    behind = np.abs(np.diff(Learner(1, model.settings, dtype=np.float64, mixed=False).learn(X[:400], y[:400])))
     assert behind > 45
 
 
@@ -146,7 +146,7 @@ def test_adahedge_counts_on_weights_of_any_size(loss, interpreted):
         y = np.asarray(y, float)
         X[-1], y[-1] = X[-1] * 1e3, y[-1] if loss.endswith("hinge") else abs(y[-1]) * 1e4 + 40
         weight = rng.exponential(size=rows) * 10.0 ** rng.integers(-1, 3)
-        model = Mixture(2, Settings(loss, alpha=(0.01, 1.0, 10.0)), dtype=np.float64)
+        model = Learner(2, Settings(loss, alpha=(0.01, 1.0, 10.0)), dtype=np.float64)
         model.learn(X, y, weight)
         found = model.guarantee()
         assert found.measured <= found.bound
@@ -227,8 +227,8 @@ def test_a_mixture_of_regressions_reports_the_loss_of_its_predictions(loss, inte
     X = rng.normal(size=(200, 3)) * [1, 10, 100]
     y = X @ [1.0, 2.0, 3.0] + rng.normal(size=200) * 50
     model = FTRLRegressor(loss=loss, certified=True, lanes=4, shuffle=False).fit(X, y)._model
-    alone = Linear(3, model.settings)
-    margins, each = Mixture(3, model.settings).progress(X, y)[:, 0], alone.progress(X, y).astype(float)
+    alone = Learner(3, model.settings, mixed=False)
+    margins, each = Learner(3, model.settings).progress(X, y)[:, 0], alone.progress(X, y).astype(float)
     own = oracle.average(loss, margins, y, np.ones(200))
     rows = np.column_stack([X, np.ones(200)])
     scales = np.abs(rows.astype(np.float32)).max(axis=0).astype(float)
@@ -247,14 +247,14 @@ def test_a_mixture_of_regressions_reports_the_loss_of_its_predictions(loss, inte
 
 
 def test_a_loss_that_can_be_negative_has_a_floor_below_zero(interpreted):
-    model = Linear(1, Settings("poisson", alpha=0.5), certified=True)
+    model = Learner(1, Settings("poisson", alpha=0.5), certified=True)
     model.learn(np.ones((50, 1)), np.full(50, 20.0))
     assert re.search(r"could have had one below -\d", model.summary())
 
 
 def test_the_sentence_states_whether_the_norm_includes_the_bias(interpreted):
     for bias in (True, False):
-        model = Linear(2, Settings(alpha=0.5, bias=bias), dtype=np.float64, certified=True)
+        model = Learner(2, Settings(alpha=0.5, bias=bias), dtype=np.float64, certified=True)
         model.learn([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]] * 30, [1, 0, 1] * 30)
         norm = float(np.hypot(np.linalg.norm(model.weights), model.bias[0] if bias else 0.0))
         assert model.loss_floor().norm == pytest.approx(norm)
@@ -326,8 +326,8 @@ with_signs.labels = Choice((-1, 1))
 
 def test_labels_are_coded_by_the_attributes_of_a_loss_and_not_by_its_name():
     X, y = np.eye(3), [0, 1, 2]
-    named, other = (Linear(3, Settings(loss, alpha=0.5), classes=3) for loss in (a_hinge, something_else))
-    signed, hinge = (Linear(3, Settings(loss, alpha=0.5), classes=3) for loss in (with_signs, "hinge"))
+    named, other = (Learner(3, Settings(loss, alpha=0.5), classes=3) for loss in (a_hinge, something_else))
+    signed, hinge = (Learner(3, Settings(loss, alpha=0.5), classes=3) for loss in (with_signs, "hinge"))
     with sentences.uncompiled():
         for model in (named, other, signed, hinge):
             model.learn(X, y)
@@ -352,7 +352,7 @@ def test_reports_are_written_with_the_same_sentence(tmp_path):
 
 def test_mirror_descent_with_a_growing_scale_has_no_bound():
     """Strength that a scale adds is around the current point; counted around 0 it gave 81 for a regret of 10,598."""
-    model = Linear(1, Settings("logistic", "mirror", "scale_free", 5.0, 1e4, bias=False), certified=True)
+    model = Learner(1, Settings("logistic", "mirror", "scale_free", 5.0, 1e4, bias=False), certified=True)
     with sentences.uncompiled():
         model.learn(np.array([[1.0]] * 20 + [[10.0]] * 30), [1] * 20 + [0] * 30)
         with pytest.raises(ValueError, match="Mirror Descent adds the strength of a growing scale around the current"):
@@ -364,7 +364,7 @@ def test_mirror_descent_with_a_growing_scale_has_no_bound():
 def test_floors_hold_for_labels_that_float32_rounds(loss, offset, interpreted):
     rng = np.random.default_rng(10)
     X, y = np.ones((300, 1)), offset + rng.normal(size=300) * 3
-    model = Linear(1, Settings(loss, alpha=1.0, rate="scale_free"), certified=True)
+    model = Learner(1, Settings(loss, alpha=1.0, rate="scale_free"), certified=True)
     for _ in range(3):
         before = model.snapshot()
         margins = model.progress(X, y)[:, 0].astype(float)
@@ -378,11 +378,11 @@ def test_floors_hold_for_labels_that_float32_rounds(loss, offset, interpreted):
 
 def test_averages_are_per_unit_of_importance_even_if_these_sum_to_the_number_of_rows(interpreted):
     X, y, weight = np.ones((40, 1)), [1.0, 0.0] * 20, np.array([0.5, 1.5] * 20)
-    for make in (Linear, Mixture):
-        model = make(1, Settings(alpha=(0.1, 1.0) if make is Mixture else 0.1), certified=True)
+    for alpha in (0.1, (0.1, 1.0)):
+        model = Learner(1, Settings(alpha=alpha), certified=True)
         model.learn(X, y)
         assert "had an average loss of" in model.summary()
         model.learn(X, y, weight)
-        assert model.weight == model.rounds
+        assert model.total_importance == model.rounds
         assert "had an average loss per unit of importance of" in model.summary()
     assert "per unit of importance of the best" in str(model.guarantee())

@@ -6,10 +6,9 @@ import pathlib
 import numpy as np
 import pytest
 
-from forel.learner import aligned
-from forel.learner.aligned import aligned_zeros
-from forel.learner.lanes import Lanes
+from forel.learner import state as aligned
 from forel.learner.settings import Settings
+from forel.learner.state import State, aligned_zeros
 
 FLOAT, WIDE, SMAPS = np.dtype(np.float32), 256, pathlib.Path("/proc/self/smaps")
 SETTINGS = Settings(alpha=(0.1, 0.3))
@@ -42,7 +41,7 @@ def test_large_arrays_are_in_small_pages(monkeypatch):
 @linux
 @pytest.mark.parametrize(("record", "small"), [(1, False), (WIDE - 1, False), (WIDE, True), (640, True)])
 def test_zeros_of_wide_records_are_in_small_pages(record, small, monkeypatch):
-    monkeypatch.setattr(aligned, "PIECE", 1 << 16)
+    monkeypatch.setattr(aligned, "SMALL", 1 << 16)
     zeros = aligned_zeros(50_000, FLOAT, record)
     assert (zeros.size, zeros.dtype, zeros.any(), zeros.ctypes.data % 64) == (50_000, FLOAT, False, 0)
     zeros[:] = 1
@@ -52,10 +51,10 @@ def test_zeros_of_wide_records_are_in_small_pages(record, small, monkeypatch):
 
 @linux
 def test_records_of_many_lanes_are_wide_and_small_states_are_not_mapped(monkeypatch):
-    assert not without_huge_pages(Lanes(100, SETTINGS, 2 * 64).records)
-    monkeypatch.setattr(aligned, "PIECE", 1 << 16)
-    assert without_huge_pages(Lanes(100, SETTINGS, 2 * 64).records)
-    assert not without_huge_pages(Lanes(100_000, SETTINGS, 2).records)
+    assert not without_huge_pages(State(100, SETTINGS, 2 * 64).records)
+    monkeypatch.setattr(aligned, "SMALL", 1 << 16)
+    assert without_huge_pages(State(100, SETTINGS, 2 * 64).records)
+    assert not without_huge_pages(State(100_000, SETTINGS, 2).records)
 
 
 @linux
@@ -63,9 +62,9 @@ def test_memory_that_cannot_be_mapped_is_a_memory_error(monkeypatch):
     def refused(*_, **__):
         raise OSError(12, "Cannot allocate memory")
 
-    monkeypatch.setattr(aligned, "PIECE", 1 << 16)
+    monkeypatch.setattr(aligned, "SMALL", 1 << 16)
     monkeypatch.setattr(mmap, "mmap", refused)
     with pytest.raises(MemoryError, match="Cannot allocate memory"):
         aligned_zeros(50_000, FLOAT, WIDE)
     with pytest.raises(MemoryError, match="in 128 lanes, which need"):
-        Lanes(100, SETTINGS, 128)
+        State(100, SETTINGS, 128)

@@ -6,8 +6,8 @@ import pickle
 import numpy as np
 import pytest
 
-from forel.learner.linear import Linear, Settings
-from forel.learner.mixture import Mixture
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
 from forel.sklearn import FTRLClassifier
 from fuzz import process
 
@@ -29,7 +29,7 @@ X, Y = np.eye(3, dtype=np.float32), np.array([0, 1, 1])
 )
 @pytest.mark.parametrize(
     "make",
-    [lambda: Linear(3, Settings()), lambda: Mixture(3, Settings(alpha=(0.1, 1.0))), lambda: FTRLClassifier(alpha=1.0)],
+    [lambda: Learner(3, Settings()), lambda: Learner(3, Settings(alpha=(0.1, 1.0))), lambda: FTRLClassifier(alpha=1.0)],
     ids=["linear", "mixture", "classifier"],
 )
 def test_copies_have_a_guard_and_continue(make, duplicate):
@@ -45,5 +45,5 @@ def test_copies_have_a_guard_and_continue(make, duplicate):
     learn(other)
     held = getattr(other, "_model", other)
     assert held.rounds == 9
-    assert other._guard.lock.acquire(blocking=False)
-    other._guard.lock.release()
+    assert other._lock.lock.acquire(blocking=False)
+    other._lock.lock.release()

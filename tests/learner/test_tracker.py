@@ -7,11 +7,9 @@ from scipy.special import expit
 from forel.experts import FixedShare, LogOdds, mix
 from forel.learner.grid import default_grid
 from forel.learner.kernels import bayes
-from forel.learner.ledger import Ledger
-from forel.learner.mixers import MIXERS
-from forel.learner.mixture import Mixture
+from forel.learner.learner import Learner
+from forel.learner.mixture import Ledger
 from forel.learner.settings import Settings
-from forel.losses.margin import Mixing
 from forel.store import serving_model
 from tests.fuzz.oracle import fixed_share_margins
 
@@ -27,10 +25,10 @@ def switching(rows=400, seed=0):
 
 
 def played(margins, labels, importance, size=None):
-    ledger, out = Ledger(margins.shape[1], False, tracker=True), np.empty(len(margins))
+    ledger, out = Ledger(margins.shape[1], fixed_share_expert=True), np.empty(len(margins))
     for start in range(0, len(margins), size or len(margins)):
         part = slice(start, start + (size or len(margins)))
-        bayes.bayes(margins[part].ravel(), margins.shape[1], labels[part], importance[part], ledger.sums, out[part])
+        bayes.bayes(margins[part].ravel(), margins.shape[1], labels[part], importance[part], ledger.array, out[part])
     return ledger, out
 
 
@@ -68,50 +66,13 @@ def test_experts_that_are_dropped_leave_their_weight_to_the_others():
     margins, y = switching(rows=150)
     full, ones = margins[:60, :1] + 0.5, np.ones(150)
     ledger, _ = played(np.column_stack([margins[:60], full]), y[:60], ones[:60])
-    before, ledger = ledger, ledger.without_last(1)
+    before, ledger = ledger, ledger.without_inputs(3, 1)
     assert ledger.weights == pytest.approx(before.weights[:3] / before.weights[:3].sum())
     assert ledger.losses == pytest.approx(before.losses[[0, 1, 2, 4]])
-    bayes.bayes(margins[60:].ravel(), margins.shape[1], y[60:], ones[60:], ledger.sums, np.empty(90))
+    bayes.bayes(margins[60:].ravel(), margins.shape[1], y[60:], ones[60:], ledger.array, np.empty(90))
     shared = fixed_share_margins(margins, full, np.empty((150, 0)), y, ones)
     assert ledger.losses[-1] == pytest.approx((np.logaddexp(0, shared) - y * shared).sum(), rel=1e-9)
-    assert ledger.tracked_rows == 150
-
-
-def test_a_ledger_without_fixed_share_continues_with_it_at_the_same_loss():
-    margins, y = switching()
-    former = Ledger(3, False)
-    out, again = np.empty(100), np.empty(100)
-    bayes.bayes(margins[:100].ravel(), margins.shape[1], y[:100], np.ones(100), former.sums, out)
-    former.rows = 100
-    behind = former.losses - former.losses.min()
-    weights = np.exp(-behind) / np.exp(-behind).sum()
-    ledger = former.with_tracker(weights)
-    assert ledger.loss == pytest.approx(np.log(4) - np.logaddexp.reduce(-ledger.losses), rel=1e-12)
-    predicted = -np.ones(100)
-    bayes.bayes(margins[100:200].ravel(), margins.shape[1], y[100:200], predicted, former.copy().sums, out)
-    bayes.bayes(margins[100:200].ravel(), margins.shape[1], y[100:200], predicted, ledger.copy().sums, again)
-    assert again == pytest.approx(out, rel=1e-9)
-    bayes.bayes(margins[100:].ravel(), margins.shape[1], y[100:], np.ones(300), ledger.sums, np.empty(300))
-    assert ledger.loss <= ledger.losses.min() + np.log(4) + 1e-9
-
-
-@pytest.mark.usefixtures("interpreted")
-def test_files_written_before_there_was_fixed_share_are_converted():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(90, 4))
-    y = (rng.random(90) < expit(X[:, 0])).astype(float)
-    model, copy = Mixture(4, SETTINGS), Mixture(4, SETTINGS)
-    former = Ledger(4, False, MIXERS[Mixing.BAYES])
-    former.losses[:], former.rows, former.weight = 40 + rng.random(6), 60, 60
-    former.loss = np.log(6) - np.logaddexp.reduce(-former.losses)
-    model.learn(X, y)
-    copy.unpack({"ledger": former.array})
-    assert copy.explain().experts[-1].kind == "fixed share"
-    assert copy.ledger.losses[:-1] == pytest.approx(former.losses)
-    assert np.array_equal(copy.ledger.mixer_states, former.mixer_states)
-    assert copy.loss == pytest.approx(np.log(7) - np.logaddexp.reduce(-copy.losses), rel=1e-12)
-    with pytest.raises(ValueError, match="ledger: got 5, expected"):
-        copy.unpack({"ledger": np.zeros(5)})
+    assert ledger.array[-1] == 150
 
 
 @pytest.mark.usefixtures("interpreted")
@@ -120,9 +81,9 @@ def test_predictions_of_a_serving_model_include_what_fixed_share_weighs():
     X = rng.normal(size=(200, 4))
     signs = np.where(np.arange(200) < 100, 3.0, -3.0)
     y = (rng.random(200) < expit(signs * X[:, 0])).astype(float)
-    model = Mixture(4, SETTINGS, dtype=np.float64)
+    model = Learner(4, SETTINGS, dtype=np.float64)
     model.learn(X, y)
-    model.ledger.losses[-1] = model.ledger.losses.min() - 1.0  # fixed share has most of the weight
+    model.mixture.ledger.losses[-1] = model.mixture.ledger.losses.min() - 1.0  # fixed share has most of the weight
     assert model.posterior[-1] > 0.3
     found = serving_model(model, mixed=True).margins(X[:20])[:, 0]
     assert found == pytest.approx(model.margins(X[:20])[:, 0], rel=1e-3, abs=2e-3)
@@ -133,6 +94,6 @@ def test_it_helps_where_the_best_expert_changes(interpreted):
     X = rng.normal(size=(900, 5))
     w = np.where((np.arange(900) // 150 % 2)[:, None], 2.0, -2.0) * np.ones(5)
     y = (rng.random(900) < expit((X * w).sum(axis=1))).astype(float)
-    model = Mixture(5, default_grid())
+    model = Learner(5, default_grid())
     model.learn(X, y)
     assert model.explain().kinds[-1].without > 0.01

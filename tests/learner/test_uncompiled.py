@@ -17,8 +17,9 @@ EVERYTHING = """
 import io, json, sys
 import numpy as np
 from forel.data import read
-from forel.learner.linear import Linear, Settings
-from forel.learner.mixture import Mixture
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
+from forel.learner.learner import Learner
 from forel.river import LinearClassifier
 
 VW = b"1 2.5 tag|a x:1.5 y:-3e-7 |b z:123456789.123\\n0 |b long_name_of_a_feature z\\n1 |a y:1e40 |b z:2\\n1 |a y:.5\\n"
@@ -37,9 +38,9 @@ for text, options in (
 text = b"1 |a x:1.5 y\\n0 |b z\\n1 |a y |b z:2\\n" * 5
 block = next(iter(read(io.BytesIO(text), bits=10)))
 matrix = block.matrix(1 << 10)
-model = Linear(1 << 10, Settings(l1=0.1))
+model = Learner(1 << 10, Settings(l1=0.1))
 results += [model.progress(matrix, block.labels).ravel().tolist(), model.margins(matrix).ravel().tolist()]
-mixture = Mixture(1 << 10, Settings(alpha=[0.1, 0.3], l1=[0.1, 0.1]))
+mixture = Learner(1 << 10, Settings(alpha=[0.1, 0.3], l1=[0.1, 0.1]))
 results += [np.ravel(mixture.progress(matrix, block.labels)).tolist()]
 river = LinearClassifier(alpha=0.1)
 for k in range(20):

@@ -10,9 +10,10 @@ from forel.learner.grid import default_grid
 from forel.learner.kernels.kernel import HERE
 from forel.learner.kernels.reference import bindings
 from forel.learner.kernels.spec import KernelSpec
-from forel.learner.lanes import Lanes
 from forel.learner.layout import Layout
-from forel.learner.linear import Linear, Settings
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
+from forel.learner.state import State
 from forel.learner.units import units_and_thresholds, units_of
 
 N = 9
@@ -72,7 +73,7 @@ def test_kernels_with_and_without_units_have_the_same_bits(
 ):
     settings = free(algorithm=algorithm, alpha=0.5 if lanes == 1 else (0.1, 0.5, 2.0), penalty_weight=every)
     X, y = rows()
-    one, other = (Linear(N, settings, certified=certified) for _ in range(2))
+    one, other = (Learner(N, settings, certified=certified, mixed=False) for _ in range(2))
     first = one.progress(X, y)
     with_units(monkeypatch)
     assert np.array_equal(first, other.progress(X, y))
@@ -81,13 +82,13 @@ def test_kernels_with_and_without_units_have_the_same_bits(
 
 def same_bits(one, other):
     for name in ("records", "_scales", "last_round", "totals"):
-        assert getattr(one._lanes, name).tobytes() == getattr(other._lanes, name).tobytes()
+        assert getattr(one.state, name).tobytes() == getattr(other.state, name).tobytes()
     assert np.array_equal(one.weights, other.weights)
 
 
 def with_units(monkeypatch):
     """Use the kernel for any values from the first row on."""
-    monkeypatch.setattr(Lanes, "_with_kernels", lambda lanes, count, process: process(lanes.kernel, 0))
+    monkeypatch.setattr(State, "_with_kernels", lambda lanes, count, process: process(lanes.kernel, 0))
 
 
 COMPILED = [  # kernels that other tests compile as well
@@ -100,7 +101,7 @@ COMPILED = [  # kernels that other tests compile as well
 def test_compiled_kernels_likewise(settings, certified, monkeypatch):
     rng = seed(2)
     X, y = rng.normal(size=(300, 40)).astype(np.float32), rng.integers(0, 2, 300)
-    one, other = (Linear(40, settings, certified=certified) for _ in range(2))
+    one, other = (Learner(40, settings, certified=certified, mixed=False) for _ in range(2))
     first = one.progress(X, y)
     with_units(monkeypatch)
     assert np.array_equal(first, other.progress(X, y))
@@ -119,13 +120,13 @@ def test_blocks_of_any_size_give_the_same_bits_where_units_begin(value, lanes, i
     settings = free(alpha=0.5 if lanes == 1 else (0.1, 0.5, 2.0))
     found = []
     for size in (60, 31, 7, 1):
-        model = Linear(N, settings, certified=True)
+        model = Learner(N, settings, certified=True, mixed=False)
         parts = [slice(a, a + size) for a in range(0, 60, size)]
         margins = [model.progress(X[p], y[p], importance[p], held[p]) for p in parts]
         found.append((np.concatenate(margins), model.margins(X), model))
-    assert (units_of(model._lanes.scales)[:N] != 1).sum() == 1
+    assert (units_of(model.state.scales)[:N] != 1).sum() == 1
     assert model.rounds == 60 - held.sum()
-    assert model.weight == importance[~held].sum()
+    assert model.total_importance == importance[~held].sum()
     for margins, after, each in found[1:]:
         assert np.array_equal(margins, found[0][0])
         assert np.array_equal(after, found[0][1])
@@ -137,12 +138,14 @@ def test_records_change_units_without_a_change_of_weights(algorithm, interpreted
     """A value of 0 times a large scale: only the unit of the record and its strength change."""
     X, y = rows()
     settings = Settings(rate="scale_free", algorithm=algorithm, alpha=0.5)
-    model = Linear(N, settings, certified=True)
+    model = Learner(N, settings, certified=True, mixed=False)
     model.learn(X, y)
-    before = model._lanes.copied()
+    before = model.state.copied()
     some = np.arange(N)
-    gradients = before.state[some, before.layout.gradient_part, 0] * before.units(some)
+    gradients = before.state.numbers[some, before.layout.gradient_part, 0] * before.units(some)
     model.learn(np.where(some == 2, 2.0**20, 0)[None], [1], [0.0])
-    after = model._lanes
+    after = model.state
     assert after.units(some).tolist() == [2.0**48 if k == 2 else 1 for k in some]
-    np.testing.assert_array_equal(after.state[some, after.layout.gradient_part, 0] * after.units(some), gradients)
+    np.testing.assert_array_equal(
+        after.numbers[some, after.layout.gradient_part, 0] * after.units(some), gradients
+    )

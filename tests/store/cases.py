@@ -9,7 +9,8 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from forel.data import read
-from forel.learner.linear import Linear, Settings
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
 from forel.store import header as header_fields
 
 N = 6
@@ -23,13 +24,13 @@ def stream(rounds=8, features=N, classes=2, seed=0):
 
 
 def parts(model):
-    lanes = model._lanes
+    lanes = model.state
     arrays = (lanes.records, lanes.scales, lanes.last_round, lanes.drift_marks, lanes.totals)
     return [a.tobytes() for a in arrays] + [lanes.rounds, model.settings, model.classes, model.certified, model.dtype]
 
 
 def learned(features=N, options=Settings(), classes=None, rounds=8, **keywords):  # noqa: B008
-    model = Linear(features, options, classes, **keywords)
+    model = Learner(features, options, classes, **keywords, mixed=False)
     dense, labels = stream(rounds, features, classes or 2)
     model.learn(dense, 2 * labels - 1 if classes is None and options.signed else labels)
     return model

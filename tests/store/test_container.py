@@ -9,7 +9,7 @@ import pytest
 from safetensors.numpy import load as parse
 from safetensors.numpy import save as serialize
 
-from forel.learner.mixture import Mixture
+from forel.learner.learner import Learner
 from forel.learner.settings import Settings
 from forel.store import container, files, learners, save
 from forel.store.container import ChunkedArray, write_container
@@ -84,10 +84,10 @@ def test_arrays_are_written_again_where_checksums_are_shorter_than_assumed():
 def test_models_in_chunks_have_the_bytes_of_whole_arrays(options, keywords, sparse, tmp_path, monkeypatch):
     """The reference packs whole tables, and safetensors writes them."""
     model = learned(*(40 * N, options, None, 1) if sparse else (N, options), **keywords)
-    lanes, slots = model._lanes, model.features + 1
+    lanes, slots = model.state, model.features + 1
     if not sparse:
-        lanes.state[-2] = 1  # the feature that the rows do not have
-    touched = lanes.touched()
+        lanes.numbers[-2] = 1  # the feature that the rows do not have
+    touched = lanes.nonzero_rows()
     monkeypatch.setattr(learners, "CHUNK_BYTES", 64)
     save(tmp_path / "m", model)
     stored = (tmp_path / "m").read_bytes()
@@ -106,7 +106,7 @@ def test_models_in_chunks_have_the_bytes_of_whole_arrays(options, keywords, spar
 
 def test_a_mixture_in_chunks_has_the_bytes_of_whole_arrays(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
-    model = Mixture(50, Settings(alpha=(0.1, 1.0), rate="scale_free"))
+    model = Learner(50, Settings(alpha=(0.1, 1.0), rate="scale_free"))
     model.learn(np.where(rng.random((20, 50)) < 0.1, 1.0, 0.0), rng.integers(2, size=20))
     save(tmp_path / "whole", model)
     monkeypatch.setattr(learners, "CHUNK_BYTES", 8)
@@ -118,8 +118,8 @@ def test_a_mixture_in_chunks_has_the_bytes_of_whole_arrays(tmp_path, monkeypatch
 def test_numbers_that_are_not_finite_are_found_in_any_chunk(table, tmp_path, monkeypatch):
     monkeypatch.setattr(learners, "CHUNK_BYTES", 64)
     model = learned(40 * N, Settings(rate="scale_free"), rounds=1)
-    seen = model._lanes.touched()
-    model._lanes.tables[table][seen[-1]] = np.nan
+    seen = model.state.nonzero_rows()
+    model.state.tables[table][seen[-1]] = np.nan
     with pytest.raises(ValueError, match=f"model: got {table} with NaN or infinity, expected finite numbers; nothing"):
         save(tmp_path / "m", model)
     assert not list(tmp_path.iterdir())

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 import forel
-from forel.learner.linear import Settings
+from forel.learner.settings import Settings
 from forel.losses import Quantile
 from forel.sklearn import FTRLClassifier, FTRLRegressor, estimator_of
 from forel.store import Stored, load, save, serving_model

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
 from forel.data import Names
-from forel.learner.linear import Linear, Settings
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
 from forel.store import ModelFileError, load, save
 from tests.store.cases import learned, parts, rewritten
 
@@ -19,8 +20,8 @@ pytestmark = pytest.mark.usefixtures("interpreted", "unsynced")  # the content o
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
     path = tmp_path_factory.mktemp("store") / "m"
-    model = Linear(3, Settings("squared", "mirror", "root", penalty_weight="every"), dtype="float64")
-    model._lanes.records[:4] = [1.0, 2.0, 3.0, 4.0]
+    model = Learner(3, Settings("squared", "mirror", "root", penalty_weight="every"), dtype="float64")
+    model.state.records[:4] = [1.0, 2.0, 3.0, 4.0]
     names = Names(2)
     names.add(np.array([1, 2]), np.array([1 << 40, 2 << 40], np.uint64), lambda k: b"ab"[: k + 1])
     save(path, model, {"bits": 2}, names)
@@ -180,7 +181,7 @@ def test_rounds_that_would_take_too_long_to_replay_are_refused(bias, tmp_path):
     with pytest.raises(ModelFileError, match=r"2,147,483,648 rounds, but no coordinate was updated after round 90"):
         load(tmp_path / "m")
     # All but one coordinate miss two billion rounds.
-    last = model._lanes.last_round.reshape(-1, 1).copy()
+    last = model.state.last_round.reshape(-1, 1).copy()
     last[np.argmax(last)] = 2**31
     rewritten(tmp_path / "m", lambda header: None, {"last": last})
     with pytest.raises(ModelFileError, match=r"replaying up to 2,147,483,\d* rounds would take too long"):

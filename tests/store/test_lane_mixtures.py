@@ -7,10 +7,9 @@ import pytest
 
 import forel
 from forel.learner.grid import default_grid
-from forel.learner.linear import Settings
-from forel.learner.mixture import Mixture
-from forel.learner.row_weights import row_weights
+from forel.learner.learner import Learner
 from forel.learner.rows import rows_of
+from forel.learner.settings import Settings
 from forel.store.lane_mixtures import ClassMixture, ClippedMean, lane_mixture, path_weights
 from forel.store.serving_mixture import ServingMixture
 
@@ -67,18 +66,18 @@ def test_contributions_are_integrated_derivatives(make, seed):
         (Settings("logistic", alpha=(0.1, 1.0)), 3),
         (Settings("softmax", alpha=(0.1, 1.0, 2.0)), 4),
     ],
-    ids=lambda value: f"{value.loss}-{value.lanes}" if isinstance(value, Settings) else str(value),
+    ids=lambda value: f"{value.loss}-{value.n_settings}" if isinstance(value, Settings) else str(value),
 )
 @pytest.mark.parametrize("rows", [0, 1, 60])
 @pytest.mark.usefixtures("interpreted")
 def test_margins_are_those_of_the_mixture(settings, classes, rows):
     rng = np.random.default_rng(rows)
     X, y = rng.normal(size=(rows, 5)), rng.integers(classes or 9, size=rows)
-    model = Mixture(5, settings, classes, dtype=np.float64)
+    model = Learner(5, settings, classes, dtype=np.float64)
     model.learn(X, y)
     test = np.vstack([rng.normal(size=(20, 5)), 30 * rng.normal(size=(20, 5)), np.zeros((1, 5))])
     bias = model.model_weights_at(np.array([5]))[0]
-    lanes = np.array([bias + values @ row_weights(model, np.arange(5), values) for values in test])
+    lanes = np.array([bias + values @ model.row_weights(np.arange(5), values) for values in test])
     assert np.allclose(lane_mixture(model).margins(lanes), model.margins(test), rtol=1e-9, atol=1e-9)
 
 
@@ -87,13 +86,13 @@ def test_weights_of_values_beyond_those_of_training_are_those_of_the_prediction(
     """Of two columns far from 0, one alone is beyond the margins of full-covariance filters, the row is not."""
     rng = np.random.default_rng(0)
     X = 10 + rng.normal(size=(80, 2))
-    model = Mixture(2, default_grid(), dtype=np.float64)
+    model = Learner(2, default_grid(), dtype=np.float64)
     for _ in range(3):
         model.learn(X, X[:, 0] > X[:, 1], np.full(80, 40.0))
     row = np.array([15.0, 14.0])
-    lanes = model.model_weights_at(np.array([2]))[0] + row @ row_weights(model, np.arange(2), row)
-    full = model.pool.full.margins(rows_of(row[None], 2, np.float64))[0]
-    expected = np.concatenate([model.linear.margins(row[None])[0], full])
+    lanes = model.model_weights_at(np.array([2]))[0] + row @ model.row_weights(np.arange(2), row)
+    full = model.mixture.full_filters.margins(rows_of(row[None], 2, np.float64))[0]
+    expected = np.concatenate([model.unmixed.margins(row[None])[0], full])
     assert np.abs(full).max() < 30
     assert np.allclose(lanes, expected, rtol=1e-9, atol=1e-9)
 

@@ -10,8 +10,8 @@ from safetensors import safe_open
 from scipy import sparse
 
 from forel.data import Names, slot
-from forel.learner.linear import Linear, Settings
-from forel.learner.mixture import Mixture
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
 from forel.losses import Huber, Logistic, Quantile
 from forel.sklearn import estimator_of
 from forel.store import ModelFileError, load, save, serving_model
@@ -38,9 +38,9 @@ def test_learning_resumes_from_a_file_bit_for_bit(algorithm, rate, weight, tmp_p
         alpha = (0.2, 0.7) if several == "lanes" else 0.4
         options = Settings("logistic", algorithm, rate, alpha, l1=0.01, l2=0.02, penalty_weight=weight)
         dense, labels = stream(8)
-        never = Linear(N, options, dtype=dtype, certified=certified)
+        never = Learner(N, options, dtype=dtype, certified=certified, mixed=False)
         never.learn(dense, labels)
-        first = Linear(N, options, dtype=dtype, certified=certified)
+        first = Learner(N, options, dtype=dtype, certified=certified, mixed=False)
         first.learn(dense[:4], labels[:4])
         save(tmp_path / "half", first)
         second = load(tmp_path / "half").model
@@ -63,7 +63,7 @@ def test_multiclass_learners_survive_a_file(loss, certified, tmp_path):
 
 
 def test_untouched_slots_are_not_stored(tmp_path):
-    few = Linear(1 << 20, Settings())
+    few = Learner(1 << 20, Settings())
     row = sparse.csr_array(([1.0, -2.0], ([0, 0], [5, 999_999])), shape=(1, 1 << 20))
     few.learn(row, [1])
     save(tmp_path / "few", few)
@@ -89,7 +89,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 
 def test_loading_uses_no_memory_for_untouched_slots(tmp_path):
     save(tmp_path / "small", learned())
-    lanes = (huge := Linear(1 << 28, Settings()))._lanes
+    lanes = (huge := Learner(1 << 28, Settings())).state
     lanes.records[2_000_000:2_000_010] = 1.0
     save(tmp_path / "huge", huge)
     command = [sys.executable, "-c", MEASURE, tmp_path / "small", tmp_path / "huge"]
@@ -98,16 +98,16 @@ def test_loading_uses_no_memory_for_untouched_slots(tmp_path):
 
 
 def test_negative_zero_is_stored(tmp_path):
-    model = Linear(1000, Settings())
-    model._lanes.records[17] = -0.0
-    assert model._lanes.touched().tolist() == [8]
+    model = Learner(1000, Settings())
+    model.state.records[17] = -0.0
+    assert model.state.nonzero_rows().tolist() == [8]
     save(tmp_path / "m", model)
     assert parts(load(tmp_path / "m").model) == parts(model)
 
 
 @pytest.mark.parametrize("loss", ["huber", Quantile(0.9), Huber(0.25), Logistic()])
 def test_losses_are_stored_by_name_and_parameters(loss, tmp_path):
-    save(tmp_path / "m", Linear(2, Settings(loss)))
+    save(tmp_path / "m", Learner(2, Settings(loss)))
     assert load(tmp_path / "m").model.settings == Settings(loss)
 
 
@@ -117,17 +117,17 @@ def test_user_defined_losses_are_never_imported_by_name(tmp_path):
     with pytest.raises(ModelFileError, match=r"a user-defined loss, .*cases\.user_loss; pass this function as loss"):
         load(tmp_path / "m")
     assert parts(load(tmp_path / "m", loss=user_loss).model) == parts(model)
-    save(tmp_path / "n", Linear(2, Settings()))
+    save(tmp_path / "n", Learner(2, Settings()))
     with pytest.raises(ModelFileError, match="load it without the argument loss"):
         load(tmp_path / "n", loss=user_loss)
 
 
 def test_nonfinite_state_does_not_replace_a_file(tmp_path):
-    save(tmp_path / "m", Linear(2, Settings()))
+    save(tmp_path / "m", Learner(2, Settings()))
     before = (tmp_path / "m").read_bytes()
     for place, value in (("records", np.nan), ("totals", np.inf)):
-        model = Linear(2, Settings())
-        getattr(model._lanes, place)[1] = value
+        model = Learner(2, Settings())
+        getattr(model.state, place)[1] = value
         with pytest.raises(ValueError, match="with NaN or infinity, expected finite numbers; nothing was written"):
             save(tmp_path / "m", model)
     assert (tmp_path / "m").read_bytes() == before
@@ -136,23 +136,23 @@ def test_nonfinite_state_does_not_replace_a_file(tmp_path):
 @pytest.mark.parametrize("extra", [{"a": (1, 2)}, {1: 2}, {"a": np.int64(1)}, {"a": float("nan")}, [1], {"a": {1, 2}}])
 def test_extra_content_that_json_would_change_is_refused(extra, tmp_path):
     with pytest.raises(ValueError, match=r"extra: got .* expected a dict of JSON content"):
-        save(tmp_path / "m", Linear(2, Settings()), extra=extra)
+        save(tmp_path / "m", Learner(2, Settings()), extra=extra)
     assert not list(tmp_path.iterdir())
 
 
 def test_the_order_of_extra_content_does_not_change_the_file(tmp_path):
     for name, extra in (("a", {"x": 1, "y": {"p": 1, "q": 2}}), ("b", {"y": {"q": 2, "p": 1}, "x": 1})):
-        save(tmp_path / name, Linear(2, Settings()), extra)
+        save(tmp_path / name, Learner(2, Settings()), extra)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
 def test_objects_other_than_models_are_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"model: got .* expected a forel\.learner\.linear\.Linear"):
+    with pytest.raises(ValueError, match=r"model: got .* expected a forel\.Learner"):
         save(tmp_path / "m", 3)
 
 
 def test_names_survive_independently_of_block_size(tmp_path):
-    model, names = Linear(1 << 12, Settings()), reader_of(1 << 20)
+    model, names = Learner(1 << 12, Settings()), reader_of(1 << 20)
     save(tmp_path / "a", model, names=names)
     save(tmp_path / "b", model, names=reader_of(100))
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
@@ -164,30 +164,30 @@ def test_names_survive_independently_of_block_size(tmp_path):
 
 
 def test_empty_and_missing_names_survive(tmp_path):
-    save(tmp_path / "m", Linear(2, Settings()), names=Names(3))
+    save(tmp_path / "m", Learner(2, Settings()), names=Names(3))
     assert len(load(tmp_path / "m").names) == 0
-    save(tmp_path / "m", Linear(2, Settings()))
+    save(tmp_path / "m", Learner(2, Settings()))
     assert load(tmp_path / "m").names is None
 
 
 @pytest.mark.parametrize(("loss", "classes"), [("logistic", None), ("logistic", 3), ("softmax", 3), ("squared", None)])
 def test_mixtures_survive_and_continue(loss, classes, tmp_path):
     rows, y = stream(24, classes=classes or 2)
-    never = Mixture(rows.shape[1], Settings(loss, alpha=(0.1, 0.5, 1.0)), classes, certified=True)
+    never = Learner(rows.shape[1], Settings(loss, alpha=(0.1, 0.5, 1.0)), classes, certified=True)
     never.learn(rows[:12], y[:12])
     save(tmp_path / "m", never)
     again = load(tmp_path / "m").model
-    assert isinstance(again, Mixture)
+    assert isinstance(again, Learner)
     for model in (never, again):
         model.learn(rows[12:], y[12:])
-    assert np.array_equal(again.ledger.array, never.ledger.array)
-    assert again.linear.state.tobytes() == never.linear.state.tobytes()
+    assert np.array_equal(again.mixture.ledger.array, never.mixture.ledger.array)
+    assert again.state.numbers.tobytes() == never.state.numbers.tobytes()
     save(tmp_path / "never", never)
     save(tmp_path / "again", again)
     assert (tmp_path / "never").read_bytes() == (tmp_path / "again").read_bytes()
     # What serves is the best setting alone.
     small = serving_model(never)
-    assert np.allclose(small.margins(rows), never.only().margins(rows), atol=1e-5)
+    assert np.allclose(small.margins(rows), never.select_setting().margins(rows), atol=1e-5)
     save(tmp_path / "e", never)
     estimator = estimator_of(load(tmp_path / "e"))
     assert np.array_equal(estimator._model.margins(rows), never.margins(rows))

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import forel
-from forel.learner.linear import Linear, Settings
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
 from forel.store import ModelFileError, files, header, load, save, serving_model
 from forel.training.scoring import predict_blocks
 from tests.files import make
@@ -42,7 +43,7 @@ def written(tmp_path_factory):
 
 @pytest.fixture
 def path(tmp_path):
-    model = Linear(4, Settings(alpha=0.7, bias=False))
+    model = Learner(4, Settings(alpha=0.7, bias=False))
     model.learn([[1.0, 0.0, 2.0, 0.0]], [1])
     save(tmp_path / "m", model, extra={"a": 1})
     return tmp_path / "m"
@@ -110,7 +111,7 @@ def test_unknown_fields_are_refused(path):
     rewritten(path, lambda header: header.update(topology="ring"))
     with pytest.raises(ModelFileError, match=r"a header with an unknown field 'topology'; .* forel 9\.1"):
         load(path)
-    small = serving_model(Linear(3, Settings()))
+    small = serving_model(Learner(3, Settings()))
     save(path, small)
     rewritten(path, lambda header: header["settings"].update(momentum=0.9))
     with pytest.raises(ModelFileError, match="unknown field 'momentum'"):

@@ -17,8 +17,9 @@ from forel import validation
 from forel.cli.app import app
 from forel.data.clicks import write_clicks
 from forel.data.sources.streams import expand_paths
-from forel.learner.lanes import Lanes
-from forel.learner.linear import Linear, Settings
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
+from forel.learner.state import State
 from forel.store import ModelFileError, load, save
 from forel.store import files as store_files
 from forel.store.atomic import atomic_writer, remove_leftovers, temporary_path
@@ -263,7 +264,7 @@ def test_temporary_files_in_use_are_not_removed(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda _: remove_leftovers(tmp_path / "m"))
     left = temporary_path(tmp_path / "m")
     os.mkdir(left)
-    save(tmp_path / "m", Linear(2, SETTINGS))
+    save(tmp_path / "m", Learner(2, SETTINGS, mixed=False))
     assert names(tmp_path) == ["m"]  # without what a killed process had left
 
 
@@ -323,8 +324,8 @@ def test_square_brackets_in_names_are_no_markup(tmp_path):
 def test_too_large_models_raise_memory_errors(monkeypatch, tmp_path, clicks):
     message = "features: got 1,099,511,627,776 in 1 lane, which need 8,796.1 GB of memory"
     with pytest.raises(MemoryError, match=message):
-        Lanes(1 << 40, Settings(), 1)
-    save(tmp_path / "m", Linear(4, Settings()))
+        State(1 << 40, Settings(), 1)
+    save(tmp_path / "m", Learner(4, Settings()))
     with store_files.open_file(tmp_path / "m") as file:
         header = {k: v for k, v in file.header.items() if k not in ("check", "checks", "format", "version")}
         arrays = {name: file.array(name, "f4" if name == "state" else "f8", file.shape(name)) for name in
@@ -346,10 +347,10 @@ def test_memory_that_the_system_refuses_is_a_sentence(monkeypatch, clicks):
     def refused(*_):
         raise MemoryError
 
-    monkeypatch.setattr("forel.learner.lanes.aligned_zeros", refused)
+    monkeypatch.setattr("forel.learner.n_outputs.aligned_zeros", refused)
     done = run("train", clicks, *ONE)
     assert (done.exit_code, "features: got 16 in 1 lane, which need" in done.stderr) == (2, True)
-    monkeypatch.setattr("forel.learner.lanes.Lanes.reset", refused)
+    monkeypatch.setattr("forel.learner.state.State.reset", refused)
     done = run("train", clicks, *ONE)
     assert (done.exit_code, "forel: out of memory" in done.stderr) == (2, True)
 

@@ -26,11 +26,11 @@ SERVING = {}
 
 def stored(**options):
     """Return a serving model with a random weight in every slot."""
-    from forel.learner.linear import Linear
+    from forel.learner.learner import Learner
 
     key = json.dumps(options)
     if key not in SERVING:
-        small = serving_model(Linear(1 << 12, forel.Settings(alpha=1.0)))
+        small = serving_model(Learner(1 << 12, forel.Settings(alpha=1.0)))
         rng = np.random.default_rng(5)
         from dataclasses import replace
 

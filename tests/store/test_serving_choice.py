@@ -9,8 +9,7 @@ from scipy.special import expit
 
 import forel
 from forel.learner.grid import default_grid
-from forel.learner.linear import Linear
-from forel.learner.mixture import Mixture
+from forel.learner.learner import Learner
 from forel.learner.settings import Settings
 from forel.store import ModelFileError, choose_serving, save, serving_model
 from forel.store.serving_mixture import NEGLIGIBLE
@@ -35,7 +34,7 @@ def log_loss(margins, y):
 )
 def test_the_mixture_that_is_served_predicts_as_the_learner_does(settings, tmp_path):
     X, y = rows_of()
-    model = Mixture(6, settings)
+    model = Learner(6, settings)
     model.learn(X, y)
     small = serving_model(model, mixed=True)
     save(tmp_path / "s", small)
@@ -46,7 +45,7 @@ def test_the_mixture_that_is_served_predicts_as_the_learner_does(settings, tmp_p
     half = serving_model(model, dtype="float16", mixed=True)
     assert expit(half.margins(X)) == pytest.approx(expected, abs=3e-3)
     assert stored.model.weights_at(np.arange(6))[:, 0] == pytest.approx(model.weights[:, 0])
-    assert (stored.classes, stored.model.lanes) == (None, 1)
+    assert (stored.classes, stored.model.n_outputs) == (None, 1)
 
 
 @pytest.mark.parametrize(("filters", "classes"), [(True, None), (False, None), (False, 3)])
@@ -55,10 +54,10 @@ def test_the_best_setting_is_served_from_the_kernel_of_all_settings(filters, cla
     settings = Settings(rate="scale_free", alpha=(0.01, 0.3, 1.0), l1=0.05)
     if filters:
         settings = replace(default_grid(alpha=None), full_filters=())
-    model = Mixture(6, settings, classes=classes)
+    model = Learner(6, settings, classes=classes)
     model.learn(X, y + (X[:, 0] > 1) if classes else y)
-    expected = serving_model(model.only(model.best_model))
-    monkeypatch.setattr(Mixture, "only", lambda *given: pytest.fail("needs a kernel of one setting"))
+    expected = serving_model(model.select_setting(model.best_model))
+    monkeypatch.setattr(Learner, "only", lambda *given: pytest.fail("needs a kernel of one setting"))
     small = serving_model(model)
     for field in fields(expected):
         assert np.array_equal(getattr(small, field.name), getattr(expected, field.name)), field.name
@@ -66,7 +65,7 @@ def test_the_best_setting_is_served_from_the_kernel_of_all_settings(filters, cla
 
 def test_experts_of_little_weight_are_left_out():
     X, y = rows_of(400)
-    model = Mixture(6, Settings(alpha=(1e-4, 1e-3, 0.3, 1.0)))
+    model = Learner(6, Settings(alpha=(1e-4, 1e-3, 0.3, 1.0)))
     model.learn(X, y)
     dropped = model.posterior[model.posterior < 1e-6]
     assert dropped.size
@@ -78,9 +77,9 @@ def test_experts_of_little_weight_are_left_out():
 @pytest.mark.parametrize("alpha", [(0.01, 1.0), (0.3, 0.31)])
 def test_stated_losses_and_sizes_are_those_of_rows_and_files(alpha, tmp_path):
     X, y = rows_of()
-    model = Mixture(6, Settings(alpha=alpha))
+    model = Learner(6, Settings(alpha=alpha))
     mixture_loss = log_loss(model.progress(X, y)[:, 0], y)
-    losses = [log_loss(Linear(6, Settings(alpha=a)).progress(X, y)[:, 0], y) for a in alpha]
+    losses = [log_loss(Learner(6, Settings(alpha=a), mixed=False).progress(X, y)[:, 0], y) for a in alpha]
     choice = choose_serving(model)
     assert choice.loss == pytest.approx(min(losses), rel=1e-6)
     assert choice.mixture_loss == pytest.approx(mixture_loss, rel=1e-6)
@@ -103,7 +102,7 @@ def test_a_mixture_that_is_better_is_served(tmp_path):
     rows = [{"c": f"w{k * k % 101}", "x": k % 7 / 3, "y": (k % 7 > 3) ^ (k * k % 101 > 80)} for k in range(400)]
     trained = train(rows, default_grid(alpha=None), label="y", bits=8)
     choice = choose_serving(trained.model)
-    settings, mixture = trained.model.averages[: trained.model.settings.lanes].min(), trained.report.loss
+    settings, mixture = trained.model.averages[: trained.model.settings.n_settings].min(), trained.report.loss
     assert choice.mixed is bool(settings > 1.01 * mixture)
     assert choice.mixed
     assert str(choice).startswith(f"the mixture ({choice.mixture_bytes:,} bytes of weights) instead of")
@@ -128,10 +127,10 @@ def test_calibrated_mixtures_are_served_whole(tmp_path):
 
 def test_other_losses_and_single_settings_are_served_alone():
     X, y = rows_of(40)
-    regression = Mixture(6, Settings("squared", alpha=(0.1, 1.0)))
+    regression = Learner(6, Settings("squared", alpha=(0.1, 1.0)))
     regression.learn(X, y)
     assert "mixtures are served for log-loss of two classes only" in str(choose_serving(regression))
-    single = Linear(6, Settings())
+    single = Learner(6, Settings())
     assert choose_serving(single).setting is None
     with pytest.raises(ValueError, match="mixed: got True, expected False"):
         serving_model(regression, mixed=True)
@@ -140,7 +139,7 @@ def test_other_losses_and_single_settings_are_served_alone():
 @pytest.mark.parametrize("wrong", ["experts", "limits"])
 def test_damaged_mixtures_are_refused(wrong, tmp_path, monkeypatch):
     X, y = rows_of(40)
-    model = Mixture(6, Settings(alpha=(0.3, 1.0)))
+    model = Learner(6, Settings(alpha=(0.3, 1.0)))
     model.learn(X, y)
     small = serving_model(model, mixed=True)
     if wrong == "experts":

@@ -9,7 +9,8 @@ from scipy import sparse
 
 import forel
 from forel.data import slot
-from forel.learner.linear import Linear, Settings
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
 from forel.losses import Poisson, Quantile
 from forel.store import ServingModel, load, save, serving_model
 from forel.store.header import settings_to_json
@@ -74,7 +75,7 @@ def test_the_link_maps_margins_to_predictions(loss, classes, link):
 @pytest.mark.parametrize(("cap", "dtype", "largest"), [(60.0, "float32", 60.0), (80.0, "float32", 80.0),
                                                        (500.0, "float64", 88.0)])  # fmt: skip
 def test_means_of_counts_have_the_cap_of_the_loss(tmp_path, cap, dtype, largest):
-    model = Linear(1, Settings(Poisson(cap), alpha=0.1, bias=False), dtype=dtype)
+    model = Learner(1, Settings(Poisson(cap), alpha=0.1, bias=False), dtype=dtype, mixed=False)
     model.learn([[1.0]] * 30, [9.0] * 30)
     far = np.array([[1e9]])
     assert model.settings.link(model.margins(far)) == np.exp(cap)
@@ -112,7 +113,7 @@ def test_the_loss_of_half_precision_is_measured_and_stored(tmp_path):
 
 
 def test_weights_out_of_range_of_half_precision_are_refused():
-    model = Linear(1, Settings("squared", "mirror", "constant", alpha=1.0, bias=False))
+    model = Learner(1, Settings("squared", "mirror", "constant", alpha=1.0, bias=False))
     model.learn([[1.0]], [1e5])
     with pytest.raises(ValueError, match="dtype: got 'float16', expected a type that can represent the weight 100000"):
         serving_model(model, dtype="float16")
@@ -121,7 +122,7 @@ def test_weights_out_of_range_of_half_precision_are_refused():
 
 def test_serving_files_hold_names_of_nonzero_weights_only(tmp_path):
     names = reader_of(1 << 20)
-    model = Linear(1 << 12, Settings())
+    model = Learner(1 << 12, Settings())
     at = slot("x3", "a", bits=12)
     model.learn(sparse.csr_array(([1.0], ([0], [at])), shape=(1, 1 << 12)), [1])
     save(tmp_path / "s", serving_model(model), names=names)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from forel.learner.kernels import kernel
-from forel.learner.linear import Linear as FastLinear
-from forel.learner.linear import Settings
+from forel.learner.learner import Learner as FastLinear
+from forel.learner.settings import Settings
 from forel.losses import Absolute, Example, Hinge, Linear, Logistic, Softmax
 from forel.theory.algorithms import (
     FTRL,

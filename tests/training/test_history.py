@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from forel.data import concatenate, read
 from forel.data.clicks import write_clicks
-from forel.learner.linear import Linear, Rows, Settings
+from forel.learner.learner import Learner
+from forel.learner.rows import Rows
+from forel.learner.settings import Settings
 from forel.losses import Logistic
 from forel.training.history import LOSS_SPACING, PROBE_SPACING, History, certificate_values
 from forel.training.train import train
@@ -71,7 +73,7 @@ def test_certificate_values_equal_those_of_a_separate_model(file):
     whole = concatenate(read(file, bits=14))
     curves = history.curves["proof"]
     for k, rows in enumerate(curves["regret"].rows):
-        direct = Linear(1 << 14, SETTINGS, certified=True)
+        direct = Learner(1 << 14, SETTINGS, certified=True, mixed=False)
         some = whole.matrix(1 << 14)[:rows]
         direct.learn(Rows(some.indptr, some.indices, some.data), (whole.labels[:rows] + 1) / 2)
         proof, x = direct.certificate(), np.append(direct.weights, direct.bias).astype(float)

@@ -90,7 +90,7 @@ def filtered(rows, count):
 def test_a_model_is_that_of_rows_without_rare_features(settings):
     found = train(ROWS, settings, min_count=4, **OPTIONS)
     expected = train(filtered(ROWS, 4), settings, **OPTIONS)
-    assert found.model.linear._lanes.state.tobytes() == expected.model.linear._lanes.state.tobytes()
+    assert found.model.state.numbers.tobytes() == expected.model.state.numbers.tobytes()
     assert found.report == expected.report
     every = {(key, row[key]) for row in ROWS for key in "ab"}
     often = {item for item in every if sum(row[item[0]] == item[1] for row in ROWS) >= 4}
@@ -143,7 +143,7 @@ def test_a_continued_run_continues_the_counts(tmp_path):
     first.save(tmp_path / "m")
     for start in (first.stored, forel.load(tmp_path / "m")):
         again = train(ROWS[100:], start=start)
-        assert again.model.state.tobytes() == whole.model.state.tobytes()
+        assert again.model.state.numbers.tobytes() == whole.model.state.numbers.tobytes()
         assert (again.inclusion.table == whole.inclusion.table).all()
     held_out = train(ROWS, SETTINGS, min_count=3, holdout_after=100, **OPTIONS)
     assert (held_out.inclusion.table == first.inclusion.table).all()

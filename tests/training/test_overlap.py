@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 
 from forel.data import Malformed
-from forel.learner.deferred import start_progress
-from forel.learner.filters import FullFilter
-from forel.learner.linear import Linear
-from forel.learner.mixture import Mixture
+from forel.learner.experts import FullFilter
+from forel.learner.learner import Learner
 from forel.learner.settings import Settings
 from forel.store import Stored, load
 from forel.training.history import History
@@ -131,17 +129,17 @@ def test_two_parts_are_the_same_as_one(loss, again):
     rows, labels = rng.normal(size=(12, 4)), rng.integers(2, size=12) * (2.0 if settings.signed else 1.0)
     labels = labels - 1 if settings.signed else labels
     weights, out = rng.random(12), np.arange(12) % 5 == 0
-    for new in (lambda: Mixture(4, settings), lambda: Linear(4, settings)):
+    for new in (lambda: Learner(4, settings), lambda: Learner(4, settings, mixed=False)):
         one, two = new(), new()
         learn = one.relearn if again else one.progress
         parts = [slice(0, 5), slice(5, 6), slice(6, 12)]
         expected = [learn(rows[p], labels[p], weights[p], out[p]) for p in parts]
-        later = [start_progress(two, rows[p], labels[p], weights[p], out[p], again) for p in parts]
+        later = [two.begin(rows[p], labels[p], weights[p], out[p], again) for p in parts]
         assert two.rounds == one.rounds
         for margins, finish in zip(expected, later, strict=True):
             assert finish().tobytes() == margins.tobytes()
         assert {name: a.tobytes() for name, a in two.pack().items()} == {n: a.tobytes() for n, a in one.pack().items()}
-        assert two.linear._lanes.records.tobytes() == one.linear._lanes.records.tobytes()
+        assert two.state.records.tobytes() == one.state.records.tobytes()
 
 
 @pytest.mark.usefixtures("interpreted")
@@ -258,9 +256,9 @@ def test_errors_are_the_same_and_come_after_the_blocks_before_them(line, error, 
 def test_a_model_trained_in_place_is_complete_after_an_interrupt(after, cores, tmp_path):
     cores(2)
     (tmp_path / "rows").write_bytes(lines(60))
-    model = Mixture(32, SETTINGS)
+    model = Learner(32, SETTINGS)
     start = Stored(model, {"reading": {"bits": 5}})
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path / "rows", start=start, copy=False, progress=Collected(after), block_bytes=150)
     assert model.rounds == model.first_pass_rows > 0
-    assert model._guard.version % 2 == 0
+    assert model._lock.version % 2 == 0

@@ -16,7 +16,7 @@ import pytest
 from forel.data import Malformed, concatenate, read
 from forel.data.clicks import write_clicks
 from forel.data.position import Position
-from forel.learner.linear import Settings
+from forel.learner.settings import Settings
 from forel.store import ModelFileError, load, save
 from forel.training.train import train
 
@@ -151,15 +151,15 @@ def test_runs_with_user_defined_losses_and_starts_resume(folder, tmp_path, inter
     path, first = tmp_path / "m.checkpoint", tmp_path / "first"
     options = {"bits": 10, "block_bytes": 400, "checkpoint": path, "checkpoint_every": 1}
     for settings in (Settings(steep, alpha=0.01), SETTINGS):
-        expected = train(folder / "c.svm", settings, **options).model.state.tobytes()
+        expected = train(folder / "c.svm", settings, **options).model.state.numbers.tobytes()
         stopped(5, folder / "c.svm", settings, **options)
         again = train(folder / "c.svm", settings, resume=True, **options)
-        assert again.model.state.tobytes() == expected
+        assert again.model.state.numbers.tobytes() == expected
     again.save(first)
-    expected = train(folder / "c.svm", start=load(first), **options).model.state.tobytes()
+    expected = train(folder / "c.svm", start=load(first), **options).model.state.numbers.tobytes()
     stopped(1, folder / "c.svm", start=load(first), **options)
     again = train(folder / "c.svm", start=load(first), resume=True, **options)
-    assert again.model.state.tobytes() == expected
+    assert again.model.state.numbers.tobytes() == expected
     stopped(1, folder / "c.svm", start=load(first), **options)
     with pytest.raises(ValueError, match=r"start: got None, expected \["):
         train(folder / "c.svm", SETTINGS, resume=True, **options)
@@ -243,7 +243,7 @@ def line(source, model, *more):
 # Imports and compiled code take seconds to load, so one process loads them, and each run is a fork of it.
 KILLER = """
 import os, pathlib, random, sys, time
-from forel.learner.linear import Settings
+from forel.learner.settings import Settings
 from forel.store import load
 from forel.training.train import train
 folder = pathlib.Path(sys.argv[1])

@@ -7,8 +7,8 @@ import pytest
 
 import forel
 from forel.learner.certificate_sums import CertificateSums
-from forel.learner.linear import Linear, Settings
-from forel.learner.mixture import Mixture
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
 from forel.training.run_certificate import RunCertificate
 from tests.fuzz import oracle
 from tests.learner.test_dual import N, stream
@@ -31,7 +31,7 @@ def three_passes(loss, make, alpha, **options):
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared", "poisson", "hinge"])
-@pytest.mark.parametrize(("make", "alpha"), [(Linear, 0.1), (Mixture, (0.01, 0.1, 1.0))])
+@pytest.mark.parametrize(("make", "alpha"), [(Learner, 0.1), (Learner, (0.01, 0.1, 1.0))])
 def test_every_pass_gives_floors_of_the_rows_and_the_best_counts(loss, make, alpha):
     model, after, (X, y, weight), first = three_passes(loss, make, alpha, rate="scale_free")
     rows, scales = np.column_stack([X, np.ones(len(X))]), np.append(np.abs(X).max(axis=0), 1.0)
@@ -49,15 +49,15 @@ def test_every_pass_gives_floors_of_the_rows_and_the_best_counts(loss, make, alp
 
 
 def test_later_passes_tighten_the_floor():
-    _, after, (_, _, weight), _ = three_passes("logistic", Linear, 0.1)
+    _, after, (_, _, weight), _ = three_passes("logistic", Learner, 0.1)
     floors = [max(point.floor(2.0) for point in one.points) / weight.sum() for one, _ in after]
     assert floors[2] > floors[0] + 0.01
 
 
 def test_a_checkpoint_stores_the_certificate():
-    model, after, (X, y, weight), first = three_passes("logistic", Mixture, (0.1, 1.0))
+    model, after, (X, y, weight), first = three_passes("logistic", Learner, (0.1, 1.0))
     X, y, weight = stream("logistic")
-    again = Mixture(N, model.settings, dtype=np.float64, certified=True)
+    again = Learner(N, model.settings, dtype=np.float64, certified=True)
     again.learn(X, y, weight)
     run = RunCertificate(before=CertificateSums())
     assert "before" not in run.pack()[0]  # in the first pass, training knows where it started
@@ -73,7 +73,7 @@ def test_a_checkpoint_stores_the_certificate():
 
 def test_passes_with_other_rows_are_left_out():
     X, y, weight = stream("logistic")
-    model = Linear(N, Settings(alpha=0.1), dtype=np.float64, certified=True)
+    model = Learner(N, Settings(alpha=0.1), dtype=np.float64, certified=True)
     run = RunCertificate(before=CertificateSums())
     model.learn(X, y, weight)
     run.end_pass(model, (len(y), float(model.loss[0])), more=True)

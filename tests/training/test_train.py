@@ -20,7 +20,9 @@ import forel
 from forel.cli.app import app
 from forel.data import Malformed, concatenate, read
 from forel.data.clicks import clicks, write_clicks
-from forel.learner.linear import Linear, Rows, Settings
+from forel.learner.learner import Learner
+from forel.learner.rows import Rows
+from forel.learner.settings import Settings
 from forel.sklearn import FTRLClassifier
 from forel.store import load
 from forel.training.scoring import evaluate, predict_blocks
@@ -63,13 +65,13 @@ def test_threads_blocks_and_formats_give_the_same_bytes(folder, tmp_path):
         trained.save(tmp_path / f"{k}.forel")
         found.add((tmp_path / f"{k}.forel").read_bytes())
     assert len(found) == 1
-    state = trained.model.state.tobytes()
+    state = trained.model.state.numbers.tobytes()
     for other in (tmp_path / "a.vw.gz", str(tmp_path / "[12].vw"), [tmp_path / "1.vw", tmp_path / "2.vw"]):
         again = train(other, SETTINGS, block_bytes=5000, **common)
-        assert again.model.state.tobytes() == state
+        assert again.model.state.numbers.tobytes() == state
         assert (again.report, again.holdout, again.passes) == (trained.report, trained.holdout, trained.passes)
     table = train(folder / "a.csv", SETTINGS, label="click", **common)
-    assert table.model.state.tobytes() == state
+    assert table.model.state.numbers.tobytes() == state
 
 
 def test_command_function_and_estimator_train_the_same_model(folder, tmp_path):
@@ -77,10 +79,11 @@ def test_command_function_and_estimator_train_the_same_model(folder, tmp_path):
     done = command("train", folder / "a.vw", "--model", path, "--alpha", 0.3, "--l1", 0.5, "--bits", 16, "--passes", 2)
     assert done.returncode == 0, done.stderr
     mine = load(path).model
-    assert mine.state.tobytes() == train(folder / "a.vw", SETTINGS, bits=16, passes=2).model.state.tobytes()
+    same = train(folder / "a.vw", SETTINGS, bits=16, passes=2).model
+    assert mine.state.records.tobytes() == same.state.records.tobytes()
     whole = concatenate(read(folder / "a.vw", bits=16))
     estimator = FTRLClassifier(alpha=0.3, l1=0.5, passes=2, shuffle=False).fit(whole.matrix(1 << 16), whole.labels)
-    assert mine.state.tobytes() == estimator._model.state.tobytes()
+    assert mine.state.numbers.tobytes() == estimator._model.state.numbers.tobytes()
     assert mine.weights.tobytes() == estimator.coef_.tobytes()
     assert (mine.rounds, float(mine.loss[0])) == (6000, float(estimator._model.loss[0]))
 
@@ -151,7 +154,8 @@ def test_continuing_a_model_equals_training_on_all_rows(folder, tmp_path):
     (tmp_path / "2.vw").write_bytes(text[half:])
     train(tmp_path / "1.vw", SETTINGS, bits=16).save(tmp_path / "m.forel")
     again = train(tmp_path / "2.vw", start=load(tmp_path / "m.forel"))
-    assert again.model.state.tobytes() == train(folder / "a.vw", SETTINGS, bits=16).model.state.tobytes()
+    whole = train(folder / "a.vw", SETTINGS, bits=16).model
+    assert again.model.state.records.tobytes() == whole.state.records.tobytes()
     # Names too are those of one run, and are kept on without being asked for.
     train(tmp_path / "1.vw", SETTINGS, bits=11, names=True).save(tmp_path / "n.forel")
     named = train(tmp_path / "2.vw", start=load(tmp_path / "n.forel"), block_bytes=999).names
@@ -171,7 +175,7 @@ def test_holdout_after_holds_out_the_last_rows(folder, tmp_path):
     (tmp_path / "1.vw").write_bytes(b"".join(lines[:2000]))
     (tmp_path / "2.vw").write_bytes(b"".join(lines[2000:]))
     first = train(tmp_path / "1.vw", SETTINGS, bits=16)
-    assert first.model.state.tobytes() == trained.model.state.tobytes()
+    assert first.model.state.numbers.tobytes() == trained.model.state.numbers.tobytes()
     assert evaluate(first.stored, tmp_path / "2.vw").report.loss == pytest.approx(trained.holdout.loss, rel=1e-6)
     with pytest.raises(ValueError, match="expected 0 if holdout_after is used"):
         train(folder / "a.vw", SETTINGS, holdout=3, holdout_after=5)
@@ -182,9 +186,9 @@ def test_held_out_rows_do_not_change_the_model(folder):
     assert (trained.rows, trained.report.rows, trained.holdout.rows) == (3000, 2400, 600)
     whole = concatenate(read(folder / "a.vw", bits=16))
     kept = np.arange(1, 3001) % 5 != 0
-    model = Linear(1 << 16, SETTINGS)
+    model = Learner(1 << 16, SETTINGS, mixed=False)
     model.learn(whole.matrix(1 << 16)[kept], (whole.labels[kept] + 1) / 2)
-    assert model.state.tobytes() == trained.model.state.tobytes()
+    assert model.state.numbers.tobytes() == trained.model.state.numbers.tobytes()
 
 
 @pytest.mark.parametrize(
@@ -200,10 +204,10 @@ def test_held_out_rows_do_not_change_the_model(folder):
 def test_both_codings_of_labels_suit_every_loss(tmp_path, loss, labels, kept, interpreted):
     (tmp_path / "a.vw").write_text("".join(f"{y} |a x{k}\n" for k, y in enumerate(labels.split())))
     trained = train(tmp_path / "a.vw", Settings(loss), bits=8, block_bytes=1)
-    direct = Linear(1 << 8, Settings(loss))
+    direct = Learner(1 << 8, Settings(loss))
     for block, y in zip(read(tmp_path / "a.vw", bits=8, block_bytes=1), kept, strict=True):
         direct.learn(Rows(*block.rows), [y])
-    assert trained.model.state.tobytes() == direct.state.tobytes()
+    assert trained.model.state.numbers.tobytes() == direct.state.numbers.tobytes()
 
 
 @pytest.mark.parametrize(

@@ -103,12 +103,12 @@ def _describe(stored: Any, top: int) -> dict[str, Any]:
     model = stored.model
     trainable = not isinstance(model, ServingModel)
     mixture = mixture_summary(model) if trainable else None
-    slots = model.seen[model.seen < model.features] if trainable else model.slots
+    slots = model.active_coordinates[model.active_coordinates < model.features] if trainable else model.slots
     kept = model.weights_at(slots) if trainable else model.weights.astype(np.float32)
     names = stored.names
     settings = stored.settings
     certificate = None
-    if trainable and model.certified and (model.lanes == 1 or model.joint):
+    if trainable and model.certified and (model.n_outputs == 1 or model.joint):
         certificate = model.summary()
     return {
         "kind": "mixture, which can continue training"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from forel.learner.protocol import Learner
+    from forel.learner.learner import Learner
     from forel.training.metrics import Report
 
 __all__ = ["counted", "jsonable", "mixture_summary", "print_json", "say", "signed"]

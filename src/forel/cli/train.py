@@ -150,7 +150,7 @@ def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -
     }  # fmt: skip
     check_files(outputs, source)
     chosen = _model_of(options, explicit)
-    if options.calibrate and options.best and not options.serving and chosen.link_settings.lanes > 1:
+    if options.calibrate and options.best and not options.serving and chosen.link_settings.n_settings > 1:
         needed = "is fitted to the mixture, of which --best keeps one setting; choose one by --alpha"
         raise typer.BadParameter(needed, param_hint="--calibrate")
     if options.by is not None:

@@ -51,8 +51,9 @@ class Certificate:
     points : points of the dual problem for each norm: of the learner, and of other settings on the same rows
     scales : the largest absolute value of each coordinate, 1 for the bias; None where scales are not kept
 
-    >>> from forel.learner.linear import Linear, Settings
-    >>> model = Linear(2, Settings(alpha=0.5, bias=False), certified=True)
+    >>> from forel.learner.learner import Learner
+    >>> from forel.learner.settings import Settings
+    >>> model = Learner(2, Settings(alpha=0.5, bias=False), certified=True)
     >>> _ = model.learn([[1.0, 0.0], [0.0, 1.0]] * 50, [1, 0] * 50)
     >>> proof = model.certificate()
     >>> proof.regret([1.0, -1.0]) <= proof.bound([1.0, -1.0])
@@ -159,8 +160,9 @@ class Certificate:
         With ``bias`` it is the norm of the weights alone, for models whose bias is at most ``bias`` in absolute value.
 
         >>> import numpy as np
-        >>> from forel.learner.linear import Linear, Settings
-        >>> model = Linear(1, Settings(alpha=1.0, bias=False), certified=True)
+        >>> from forel.learner.learner import Learner
+        >>> from forel.learner.settings import Settings
+        >>> model = Learner(1, Settings(alpha=1.0, bias=False), certified=True)
         >>> _ = model.learn(np.ones((100, 1)), [1] * 60 + [0] * 40)
         >>> proof = model.certificate()
         >>> needed = proof.needed_norm(0.2)
@@ -176,8 +178,9 @@ class Certificate:
         The norm is the scaled one if scales are kept, and the Euclidean one otherwise.
 
         >>> import numpy as np
-        >>> from forel.learner.linear import Linear, Settings
-        >>> model = Linear(1, Settings(alpha=1.0, bias=False), certified=True)
+        >>> from forel.learner.learner import Learner
+        >>> from forel.learner.settings import Settings
+        >>> model = Learner(1, Settings(alpha=1.0, bias=False), certified=True)
         >>> _ = model.learn(np.ones((100, 1)), [1] * 60 + [0] * 40)
         >>> model.certificate().summary(model.weights)
         'this model had an average loss of 0.41... on these 100 rows. No fixed linear model of these features ...'

@@ -26,8 +26,9 @@ class CertificateSums:
     all_rounds, all_weight, all_sums : the same for all rows whose rounding errors are in the sums, if there are more
     mixture_loss, mixture_rows : the loss of a mixture, and the number of rows of its first pass
 
-    >>> from forel.learner.linear import Linear, Settings
-    >>> model = Linear(2, Settings(alpha=1.0), certified=True)
+    >>> from forel.learner.learner import Learner
+    >>> from forel.learner.settings import Settings
+    >>> model = Learner(2, Settings(alpha=1.0), certified=True)
     >>> _ = model.learn([[1.0, 0.0]] * 30, [1, 0, 0] * 10)
     >>> before = model.snapshot()
     >>> _ = model.learn([[0.0, 3.0]] * 20, [1, 0] * 10)

@@ -23,7 +23,7 @@ def certified_lanes(settings: Settings) -> tuple[int, ...]:
     >>> certified_lanes(Settings(alpha=(0.1, 0.5, 2.0, 9.0)))
     (0, 1, 2, 3)
     """
-    lanes, rates = range(settings.lanes), settings.first_filter
+    lanes, rates = range(settings.n_settings), settings.first_filter
     if not settings.filters:
         return tuple(lanes)
     alphas = settings.alpha if isinstance(settings.alpha, tuple) else (settings.alpha,) * rates

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from forel.learner.certificate import Certificate
 from forel.learner.certificate_sums import CertificateSums, difference
 from forel.learner.dual_points import Evidence, GradientNorms, Norm, clipping
-from forel.learner.lanes import BLOCK, Lanes
 from forel.learner.loss_floor import LossFloor
+from forel.learner.state import BLOCK, State
 
 __all__ = ["certificate", "loss_floor", "snapshot"]
 
 
 def certificate(
-    state: Lanes, lanes: slice, among: NDArray[np.int64] | None = None, candidates: Sequence[slice] = ()
+    state: State, lanes: slice, among: NDArray[np.int64] | None = None, candidates: Sequence[slice] = ()
 ) -> Certificate:
     """Return the certificate of one model, against comparators in all coordinates or in some.
 
@@ -33,7 +33,7 @@ def certificate(
     """
     settings, primal = state.settings, state.layout.primal
     some = np.arange(state.features + int(settings.bias)) if among is None else among
-    totals, models = state.sums[:, lanes].sum(axis=1), len(range(state.lanes)[lanes])
+    totals, models = state.sums[:, lanes].sum(axis=1), len(range(state.n_lanes)[lanes])
     columns, added = np.empty((5, models, some.size)), 0.0
     for start, found, term in _parts(state, lanes, some):
         for column, block in zip(columns, found, strict=True):
@@ -42,7 +42,7 @@ def certificate(
     gradients, strength, linear, l1, l2 = columns.reshape(5, -1)
     if among is not None:
         # Comparators are 0 in the other coordinates, but the learner is not.
-        others = np.setdiff1d(state.seen, among, assume_unique=True)
+        others = np.setdiff1d(state.active_coordinates, among, assume_unique=True)
         added += sum(term for _, _, term in _parts(state, lanes, others))
     evidence, scaled = _evidence(state), settings.rate == "scale_free"
     norms, _ = _norms(state, some)
@@ -51,7 +51,7 @@ def certificate(
     kinds: tuple[Norm, ...] = ("l2", "l1", "box", *(("scaled",) if scaled else ()))
     return Certificate(
         rounds=state.rounds,
-        weight=state.weight,
+        weight=state.total_importance,
         loss=float(totals[0]),
         # Clipped gradients are not in the sums: the regret may be any number.
         lower=float(totals[0]) - float(totals[1]) if not evidence.clipped(lanes) else -np.inf,
@@ -77,18 +77,18 @@ def certificate(
     )
 
 
-def snapshot(state: Lanes) -> CertificateSums:
+def snapshot(state: State) -> CertificateSums:
     """Return the current sums of certificates."""
     if not state.certified:
-        return CertificateSums(state.rounds, state.weight)
-    slots = state.seen
+        return CertificateSums(state.rounds, state.total_importance)
+    slots = state.active_coordinates
     gradients = state.gradients[slots] * state.units(slots)[:, None]
     scales = state.scales[slots].astype(np.float64) if state.settings.rate == "scale_free" else None
-    return CertificateSums(state.rounds, state.weight, state.all_sums.copy(), slots, gradients, scales)
+    return CertificateSums(state.rounds, state.total_importance, state.all_sums.copy(), slots, gradients, scales)
 
 
 def loss_floor(
-    state: Lanes,
+    state: State,
     lanes: slice,
     candidates: Sequence[slice],
     since: CertificateSums | None = None,
@@ -104,7 +104,7 @@ def loss_floor(
     since : the snapshot
     total_loss : the loss on these rows; None for that of the lanes
     """
-    evidence, used = _evidence(state, since), state.seen
+    evidence, used = _evidence(state, since), state.active_coordinates
     if since is not None and since.slots is not None:
         used = np.union1d(used, since.slots)
     norms, (weights, biases) = _norms(state, used, since, lanes)
@@ -117,7 +117,7 @@ def loss_floor(
         norm=math.hypot(weights, biases),
         points=tuple(evidence.point(one, norms, "scaled" if scaled else "l2") for one in valid),
         least=state.settings.least,
-        bias=len(range(state.lanes)[lanes]) * state.settings.bias,
+        bias=len(range(state.n_lanes)[lanes]) * state.settings.bias,
         scaled=scaled,
         void=evidence.void(candidates),
         counts=evidence.counts,
@@ -126,15 +126,15 @@ def loss_floor(
     )
 
 
-def _evidence(state: Lanes, since: CertificateSums | None = None) -> Evidence:
+def _evidence(state: State, since: CertificateSums | None = None) -> Evidence:
     """Return the sums of all rows, or of those since a snapshot, without a table of gradients."""
-    now = CertificateSums(state.rounds, state.weight, state.all_sums)
+    now = CertificateSums(state.rounds, state.total_importance, state.all_sums)
     rows = now if since is None else difference(now, since)
     return Evidence(rows, state.layout, state.settings.loss_function)
 
 
 def _norms(
-    state: Lanes, used: NDArray[np.int64], before: CertificateSums | None = None, lanes: slice | None = None
+    state: State, used: NDArray[np.int64], before: CertificateSums | None = None, lanes: slice | None = None
 ) -> tuple[GradientNorms, tuple[float, float]]:
     """Return the norms of g_{1:T} for each lane, and ‖x‖ of the weights and biases of some, without tables of either.
 
@@ -161,10 +161,10 @@ def _norms(
             each = np.sum(np.square(x if scales is None else x * scales[:, None]), axis=1)
             squares += float((each[:-1] if bias else each).sum())
             constants += float(each[-1]) if bias else 0.0
-    return norms.of_lanes(certified, state.lanes), (math.sqrt(squares), math.sqrt(constants))
+    return norms.of_lanes(certified, state.n_lanes), (math.sqrt(squares), math.sqrt(constants))
 
 
-def _parts(state: Lanes, lanes: slice, some: NDArray[np.int64]) -> Iterator[tuple[int, tuple[Any, ...], float]]:
+def _parts(state: State, lanes: slice, some: NDArray[np.int64]) -> Iterator[tuple[int, tuple[Any, ...], float]]:
     """Yield g_{1:T}, strength, Σσx and penalties of some coordinates, in blocks that fit into a cache.
 
     Each block comes with the position of its first coordinate, and with the term that it adds to the constant.
@@ -173,15 +173,15 @@ def _parts(state: Lanes, lanes: slice, some: NDArray[np.int64]) -> Iterator[tupl
         yield start, *_part(state, lanes, some[start : start + BLOCK])
 
 
-def _part(state: Lanes, lanes: slice, some: NDArray[np.int64]) -> tuple[tuple[Any, ...], float]:
+def _part(state: State, lanes: slice, some: NDArray[np.int64]) -> tuple[tuple[Any, ...], float]:
     """Return the same for a few coordinates.
 
     The term of the constant is −h_{0:T} at the current point for FTRL, and for Mirror Descent the regularizers around
     the current point since the last update.
     """
     settings, layout = state.settings, state.layout
-    p = state.parameters.reshape(5, state.lanes, 1)[:, lanes].astype(np.float64)
-    parts = state.state[some][:, :, lanes].transpose(1, 2, 0).astype(np.float64)
+    p = state.parameters.reshape(5, state.n_lanes, 1)[:, lanes].astype(np.float64)
+    parts = state.numbers[some][:, :, lanes].transpose(1, 2, 0).astype(np.float64)
     x = state.weights_at(some)[:, lanes].T.astype(np.float64)
     units = state.units(some)
     parts[1:] *= units
@@ -190,7 +190,7 @@ def _part(state: Lanes, lanes: slice, some: NDArray[np.int64]) -> tuple[tuple[An
     z, n = parts[:2]
     gradients = z if layout.parts == 2 else parts[2]
     if layout.gradient_lanes:
-        columns = [layout.gradient_lanes.index(lane) for lane in range(state.lanes)[lanes]]
+        columns = [layout.gradient_lanes.index(lane) for lane in range(state.n_lanes)[lanes]]
         gradients = state.gradients[some][:, columns].T.astype(np.float64) * units
     linear = parts[3] if layout.parts == 4 else gradients - z
     strength = np.broadcast_to(layout.strength(n, _scales(state, some), p, state.rounds), z.shape)
@@ -207,7 +207,7 @@ def _part(state: Lanes, lanes: slice, some: NDArray[np.int64]) -> tuple[tuple[An
     return (gradients, strength, linear, l1, l2), term
 
 
-def _void(state: Lanes, lanes: slice) -> str:
+def _void(state: State, lanes: slice) -> str:
     """Return why no theorem bounds the regret; empty if one does."""
     if rows := int(state.clipped[lanes].max()):
         return clipping(state.layout, rows)
@@ -226,6 +226,6 @@ def _void(state: Lanes, lanes: slice) -> str:
     return ""
 
 
-def _scales(state: Lanes, some: NDArray[np.int64]) -> Any:
+def _scales(state: State, some: NDArray[np.int64]) -> Any:
     """Return the scales of coordinates; 1 for rates without scales."""
     return state.scales[some].astype(np.float64) if state.layout.rate == "scale_free" else 1.0

@@ -10,14 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.learner.expert_pool import ExpertPool
-from forel.learner.linear import Linear
-from forel.learner.mixture import Mixture
-from forel.learner.protocol import Learner
-from forel.learner.resizing import resize
+from forel.learner.learner import Learner
 from forel.learner.rows import CoalescedRows
 
-__all__ = ["CompactLearner", "Lookup", "add_features", "renumbered"]
+__all__ = ["CompactLearner", "Lookup", "renumbered"]
 
 FEWEST = 32  # features of the first table
 
@@ -52,7 +48,7 @@ class CompactLearner:
     new : returns an untrained learner for a number of features
 
     >>> from forel.learner.settings import Settings
-    >>> compact = CompactLearner(lambda features: Linear(features, Settings(alpha=1.0)))
+    >>> compact = CompactLearner(lambda features: Learner(features, Settings(alpha=1.0)))
     >>> rows = CoalescedRows(np.array([0, 2]), np.int32([70_000, 9]), np.float32([1, 2]))
     >>> _ = compact.progress(Lookup(1 << 17), rows, [1], [1.0])
     >>> compact.slots, compact.expanded(1 << 17).seen
@@ -82,29 +78,30 @@ class CompactLearner:
         held_out: NDArray[np.bool_] | None = None,
         again: bool = False,
     ) -> NDArray[Any]:
-        """Learn rows as :meth:`forel.learner.protocol.Learner.progress` does, or ``relearn`` if ``again``."""
+        """Learn rows as :meth:`forel.learner.learner.Learner.progress` does, or ``relearn`` if ``again``."""
         found = lookup.find(self.slots, rows.indices)
         new = np.unique(rows.indices[found == self.slots.size])
         if new.size:
             self.slots = np.concatenate((self.slots, new))
             found = lookup.find(self.slots, rows.indices)
             if self.slots.size > self.learner.features:
-                add_features(self.learner, max(2 * self.learner.features, self.slots.size))
+                self.learner.add_features(max(2 * self.learner.features, self.slots.size))
         learn = self.learner.relearn if again else self.learner.progress
         return learn(CoalescedRows(rows.indptr, found, rows.values), labels, importance, held_out)
 
     def margins(self, lookup: Lookup, rows: CoalescedRows) -> NDArray[Any]:
         """Return the margins of every row; features that never occurred have weight 0."""
         if self.slots.size == self.learner.features:  # one more, for those
-            add_features(self.learner, self.learner.features + 1)
+            self.learner.add_features(self.learner.features + 1)
         return self.learner.margins(CoalescedRows(rows.indptr, lookup.find(self.slots, rows.indices), rows.values))
 
     def sorted(self) -> "CompactLearner":
         """Return a copy whose features are in the order of their slots, without those that were only predicted."""
-        kept = self.learner.linear._lanes.touched()
-        pool = self.learner.pool
-        if pool is not None and pool.full is not None:
-            kept = np.union1d(kept, pool.full.slots)  # also features whose values are all 0
+        kept = self.learner.state.nonzero_rows()
+        mixture = self.learner.mixture
+        full = None if mixture is None else mixture.full_filters
+        if full is not None:
+            kept = np.union1d(kept, full.slots)  # also features whose values are all 0
         kept = kept[kept < self.slots.size]
         kept = kept[np.argsort(self.slots[kept])]
         places = np.full(self.slots.size, kept.size)  # others are left out
@@ -122,44 +119,20 @@ def renumbered(learner: Learner, places: NDArray[Any], features: int) -> Learner
     Features with a place beyond these are left out, and must be in the initial state.
 
     >>> from forel.learner.settings import Settings
-    >>> model = Linear(2, Settings(alpha=1.0, bias=False))
+    >>> model = Learner(2, Settings(alpha=1.0, bias=False))
     >>> _ = model.learn(np.eye(2), [1, 0])
     >>> renumbered(model, np.array([3, 0]), 4).weights.ravel().round(2)
     array([-0.33,  0.  ,  0.  ,  0.33], dtype=float32)
     """
-    old = learner.linear._lanes
-    lanes = old.like(features)
+    old = learner.state
+    lanes = old.empty_like(features)
     kept = np.flatnonzero(places < features)
     for name, table in lanes.tables.items():
         before = old.tables[name]
         table[places[kept]], table[-1] = before[kept], before[-1]
     lanes.all_sums[:] = old.all_sums
-    lanes.rounds, lanes.weight = old.rounds, old.weight
-    linear = Linear.from_lanes(lanes, learner.classes)
-    if learner.pool is None:
-        return linear
-    pool = learner.pool.copy()
-    if pool.full is not None:
-        pool.full.renumber(places)
-    return _mixture(linear, pool)
-
-
-def _mixture(linear: Linear, pool: ExpertPool) -> Mixture:
-    """Return a mixture of existing models and their pool."""
-    mixture = Mixture.__new__(Mixture)
-    mixture._set_state(linear, pool)
-    return mixture
-
-
-def add_features(learner: Learner, features: int) -> None:
-    """Give a learner more features, in place; new ones are in the initial state.
-
-    >>> from forel.learner.settings import Settings
-    >>> model = Linear(2, Settings())
-    >>> add_features(model, 3)
-    >>> model.weights.shape
-    (3, 1)
-    """
-    old = learner.linear._lanes
-    lanes = resize(old, features, old.lanes, old.labels)
-    learner.linear._set_state(lanes)
+    lanes.rounds, lanes.total_importance = old.rounds, old.total_importance
+    mixture = None if learner.mixture is None else learner.mixture.copy()
+    if mixture is not None and mixture.full_filters is not None:
+        mixture.full_filters.renumber(places)
+    return Learner.of(lanes, mixture, learner.classes)

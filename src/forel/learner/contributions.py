@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forel.learner.ledger import Ledger
-from forel.learner.pooling import Pooling
+from forel.learner.mixture import Mixture
 from forel.losses.margin import Mixing
 from forel.markup import Element, html, tag
 
@@ -80,9 +79,9 @@ class MixtureExplanation:
     guarantee : the bound on the loss of the mixture, in a sentence
     exact : whether ``without`` of kinds is exact; otherwise it is an upper bound
 
-    >>> from forel.learner.mixture import Mixture
+    >>> from forel.learner.learner import Learner
     >>> from forel.learner.settings import Settings
-    >>> model = Mixture(1, Settings(alpha=(0.1, 1.0), rate="scale_free", filters=[(0.3, 0.0)]))
+    >>> model = Learner(1, Settings(alpha=(0.1, 1.0), rate="scale_free", filters=[(0.3, 0.0)]))
     >>> _ = model.learn(np.ones((50, 1)), [1] * 50)
     >>> print(model.explain())
     6 experts over 50 rows, average log-loss 0.08...
@@ -155,24 +154,18 @@ class MixtureExplanation:
         ]
 
 
-def explain(pooling: Pooling, ledger: Ledger, names: Sequence[str], kinds: Sequence[str]) -> MixtureExplanation:
-    """Return what each expert of a mixture contributes.
-
-    Parameters
-    ----------
-    pooling : the rule by which they are mixed
-    ledger : their losses
-    names, kinds : of experts
-    """
-    total, losses, weights = ledger.weight or 1.0, ledger.losses, pooling.weights(ledger)
+def explain(mixture: Mixture) -> MixtureExplanation:
+    """Return what each expert of a mixture contributes."""
+    ledger, names, kinds = mixture.ledger, mixture.names, mixture.kinds
+    total, losses, weights = ledger.total_importance or 1.0, ledger.losses, mixture.weights()
     averages, best = losses / total, losses.min()
     experts = tuple(
         ExpertContribution(name, kind, float(average), float((loss - best) / total), float(weight))
         for name, kind, average, loss, weight in zip(names, kinds, averages, losses, weights, strict=True)
     )
     of_kind = {kind: np.array([one == kind for one in kinds]) for kind in dict.fromkeys(kinds)}
-    bayes = pooling.mixing is Mixing.BAYES and pooling.share is None
-    rate, found = pooling.rate(ledger), []
+    bayes = mixture.rule is Mixing.BAYES and mixture.share is None
+    rate, found = mixture.rate(), []
     for kind, mask in of_kind.items():
         own, other = losses[mask], losses[~mask]
         rest = losses[~mask & ~of_kind.get("fixed share", np.zeros_like(mask))]
@@ -180,9 +173,9 @@ def explain(pooling: Pooling, ledger: Ledger, names: Sequence[str], kinds: Seque
         least = float(other.min() / total) if other.size else None
         weight = float(weights[mask].sum())
         found.append(KindContribution(kind, own.size, weight, float(own.min() / total), least, without))
-    exact = ledger.largest_importance <= 1 and ledger.weight == ledger.rows
-    proved = str(pooling.guarantee(ledger, tuple(names)))
-    title, loss = pooling.settings.title, ledger.loss / total
+    exact = ledger.largest_importance <= 1 and ledger.total_importance == ledger.rows
+    proved = str(mixture.guarantee())
+    title, loss = mixture.settings.title, ledger.loss / total
     return MixtureExplanation(ledger.rows, title, loss, experts, tuple(found), proved, exact)
 
 

@@ -1,14 +1,14 @@
 """Gaussian filters with all covariances of the weights, as experts of a mixture while there are few features."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from forel.learner.filters import FullFilter
-from forel.learner.lanes import Lanes
-from forel.learner.rows import Rows
+from forel.learner.experts import FullFilter, Inputs
+from forel.learner.rows import Examples, Rows
 from forel.learner.settings import Settings
+from forel.learner.state import State
 from forel.learner.units import units_of
 from forel.validation import refuse
 
@@ -35,6 +35,9 @@ class FullFilters:
     """
 
     __slots__ = ("_arrays", "bias", "filters", "logistic")
+    kind: ClassVar[str] = "full filter"
+    key: ClassVar[str] = "full_filters"
+    stacked: ClassVar[bool] = False
 
     def __init__(self, filters: tuple[FullFilter, ...], logistic: bool, bias: bool = True) -> None:
         self.filters, self.logistic, self.bias = filters, logistic, bias
@@ -43,6 +46,24 @@ class FullFilters:
             np.ones(1, np.int64), np.full(MOST, -1, np.int64), np.zeros(MOST, np.int64), np.zeros(MOST),
             np.zeros((number, MOST)), np.zeros((number, MOST, MOST)),
         )  # fmt: skip
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the filters."""
+        return tuple(one.name for one in self.filters)
+
+    def learn(self, given: Examples, inputs: Inputs) -> Array:
+        """Learn each row in turn, and return margins from before, up to the first row with too many features."""
+        margins, count = self.progress(given.rows, given.labels, given.importance)
+        return margins[:count]
+
+    def predict(self, rows: Rows, inputs: Inputs) -> Array:
+        """Return the margins of rows, a column for each filter."""
+        return self.margins(rows)
+
+    def without_inputs(self, first: int, count: int) -> "FullFilters":
+        """Return the filters themselves, which have no inputs."""
+        return self
 
     @property
     def size(self) -> int:
@@ -66,9 +87,8 @@ class FullFilters:
         out = np.zeros((rows.number, len(self.filters)))
         parameters, labels = np.array(self.filters, np.float64), np.asarray(labels, np.float64)
         learn = routine("full_filter", "learn")
-        return out, int(
-            learn(*rows, float(self.bias), labels, importance, self.logistic, parameters, *self._arrays, out)
-        )
+        own = float(self.bias), labels, importance, self.logistic, parameters
+        return out, int(learn(*rows, *own, *self._arrays, out))
 
     def margins(self, rows: Rows) -> Array:
         """Return the margins of every row, a column for each filter."""
@@ -91,74 +111,37 @@ class FullFilters:
         found: Array = np.where(known, self._arrays[3][at], 0.0)
         return found
 
-    def in_scales(self, slots: NDArray[np.int64], scales: Array) -> Array:
-        """Return the means of weights times scales, and the rows of their covariances below, of each filter.
-
-        Parameters
-        ----------
-        slots : features, also such as have not occurred, whose weights have their prior
-        scales : at least those of the filters, positive; priors are those of these scales
-        """
-        n, (at, known) = slots.size, self._find(slots)
-        own = np.where(known, self._arrays[3][at], 0.0)
-        known &= own > 0
-        at, factors = at[known], scales[known]
-        out = np.zeros((len(self.filters), n + 1, n))
-        for state, one, mean, covariance in zip(out, self.filters, *self._arrays[4:], strict=True):
-            state[1:] = one.variance * np.eye(n)
-            state[0, known] = mean[at] * factors
-            state[1:][np.ix_(known, known)] = covariance[np.ix_(at, at)] * np.outer(factors, factors)
-            for i in np.flatnonzero(known & (own < scales)):
-                # As the kernel does where a value is beyond the scale.
-                delta = (1 - (own[i] / scales[i]) ** 2) / one.variance
-                state -= delta / (1 + delta * state[1 + i, i]) * np.outer(state[:, i], state[1 + i])
-        return out
-
-    def set_scaled(self, slots: NDArray[np.int64], scales: Array, states: Array) -> None:
-        """Set features, the constant first, their scales, and the states that :meth:`in_scales` returns.
-
-        States are those of the features with positive scales.
-        """
-        sizes, own_slots, places, own_scales, means, covariances = self._arrays
-        n, positive = slots.size, np.flatnonzero(scales > 0)
-        sizes[0], own_scales[:n] = n, scales
-        order = np.argsort(slots)
-        own_slots[:n], places[:n] = slots[order], order
-        means[:], covariances[:] = 0.0, 0.0
-        factors = 1 / scales[positive]
-        for state, mean, covariance in zip(states, means, covariances, strict=True):
-            mean[positive] = state[0] * factors
-            covariance[np.ix_(positive, positive)] = state[1:] * np.outer(factors, factors)
-
     def _find(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Return the places of features, and which of them have occurred."""
         _, own, places, *_ = self._arrays
         at = np.minimum(np.searchsorted(own[: self.size], slots), self.size - 1)
         return places[at], own[at] == slots
 
-    def diagonal(self, filter_number: int, settings: Settings, features: int, dtype: DTypeLike) -> Lanes:
-        """Return a diagonal filter with the means and variances of one of the filters.
+    def diagonal(self, filter_number: int, mixed: Settings, features: int, dtype: DTypeLike) -> State:
+        """Return a diagonal filter with the means and variances of one of the filters of a mixture.
 
         Parameters
         ----------
         filter_number : of the filter
-        settings : of a diagonal filter with the same prior variance
+        mixed : the settings of the mixture
         features, dtype : of the new state
         """
-        lanes, n = Lanes(features, settings, 1, dtype), self.size
+        prior = self.filters[filter_number].variance
+        settings = Settings(mixed.loss, "filter", alpha=prior, beta=0, bias=mixed.bias, seed=mixed.seed)
+        state, n = State(features, settings, 1, dtype), self.size
         _, slots, places, scales, means, covariances = self._arrays
         by_place = slots[np.argsort(places[:n])]
-        own, scale = np.where(by_place < 0, features, by_place), scales[:n].astype(lanes.dtype)
+        own, scale = np.where(by_place < 0, features, by_place), scales[:n].astype(state.dtype)
         variances = covariances[filter_number].diagonal()[:n]
         with np.errstate(divide="ignore"):
-            information = 1 / variances - scales[:n] ** 2 / self.filters[filter_number].variance
+            information = 1 / variances - scales[:n] ** 2 / prior
         known = (variances > 0) & (information > 0)
         units = units_of(scale)
-        largest = np.finfo(lanes.dtype).max
-        lanes.scales[own] = scale
-        lanes.state[own, 0, 0] = np.clip(means[filter_number, :n], -largest, largest)
-        lanes.state[own, 1, 0] = np.where(known, np.minimum(information / units**2, largest), 0)
-        return lanes
+        largest = np.finfo(state.dtype).max
+        state.scales[own] = scale
+        state.numbers[own, 0, 0] = np.clip(means[filter_number, :n], -largest, largest)
+        state.numbers[own, 1, 0] = np.where(known, np.minimum(information / units**2, largest), 0)
+        return state
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (self.filters, self.logistic, self.bias, self.pack())

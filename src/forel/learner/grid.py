@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forel.learner.filters import Filter, FullFilter
+from forel.learner.experts import Filter, FullFilter
 from forel.learner.settings import Settings
 from forel.losses.margin import Mixing
 from forel.losses.vocabulary import resolve
@@ -81,7 +81,7 @@ def default_grid(
     filters : filters to mix with the settings, as in :class:`forel.learner.settings.Settings`; None for the default
     others : further arguments of :class:`forel.learner.settings.Settings`
 
-    >>> default_grid(alpha=0.5).names, default_grid(lanes=2).names, default_grid().lanes
+    >>> default_grid(alpha=0.5).names, default_grid(lanes=2).names, default_grid().n_settings
     (('',), ('l1=0.1', 'l1=1'), 8)
     """
     if alpha is not None:
@@ -120,7 +120,7 @@ def default_grid(
 def without_filters(settings: Settings) -> Settings:
     """Return settings without filters, for several classes: a grid replaces one with filters.
 
-    >>> without_filters(default_grid()).lanes
+    >>> without_filters(default_grid()).n_settings
     16
     """
     if not settings.filters:

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from forel.learner.compact import CompactLearner, Lookup
-from forel.learner.factory import make_learner
-from forel.learner.protocol import Learner
+from forel.learner.learner import Learner
 from forel.learner.rows import CoalescedRows
 from forel.learner.settings import Settings
 from forel.validation import refuse
@@ -23,7 +22,7 @@ ONE_KEY = "the model of one key: stored.of_key(...)"  # expected by what does no
 
 @dataclass(frozen=True)
 class LearnerOptions:
-    """The arguments of the learner of each key: those of :func:`forel.learner.factory.make_learner`."""
+    """The arguments of the learner of each key: those of :func:`forel.learner.learner.Learner`."""
 
     features: int
     settings: Settings
@@ -34,7 +33,7 @@ class LearnerOptions:
 
     def learner(self, features: int) -> Learner:
         """Return an untrained learner with another number of features."""
-        return make_learner(features, self.settings, self.classes, self.dtype, self.certified, self.share)
+        return Learner(features, self.settings, self.classes, self.dtype, self.certified, self.share)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +43,7 @@ class KeyedRows:
     Parameters
     ----------
     codes : of keys
-    rows, labels, importance, held_out : as in :meth:`forel.learner.protocol.Learner.progress`
+    rows, labels, importance, held_out : as in :meth:`forel.learner.learner.Learner.progress`
     again : whether the rows are those of an earlier pass
     """
 
@@ -182,7 +181,7 @@ class KeyedModels:
     @property
     def softmax_margins(self) -> bool:
         """Whether the probabilities of classes are the softmax of their margins."""
-        several = self.settings.lanes > 1 and self.classes is not None
+        several = self.settings.n_settings > 1 and self.classes is not None
         return self.joint or several
 
     @property
@@ -198,7 +197,7 @@ class KeyedModels:
     @property
     def nbytes(self) -> int:
         """The memory of the records of all models, in bytes."""
-        lanes = (model.learner.linear._lanes for model in self.learner.models.values())
+        lanes = (model.learner.state for model in self.learner.models.values())
         return sum(each.layout.nbytes(each.features + 1) for each in lanes)
 
     def guarantee(self) -> None:

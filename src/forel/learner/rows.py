@@ -1,13 +1,15 @@
-"""Sparse rows, validated for the kernels."""
+"""Rows, labels and importances, validated for the kernels in one place."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from forel.validation import all_finite, real
+from forel.data.block import Block
+from forel.losses import Interval, Labels
+from forel.validation import all_finite, real, refuse
 
-__all__ = ["CoalescedRows", "Rows", "index_dtype", "rows_of", "training_rows"]
+__all__ = ["CoalescedRows", "Examples", "Rows", "examples_of", "index_dtype", "not_finite", "rows_of", "training_rows"]
 
 # Dense arrays with at most this many numbers are converted without scipy.
 SMALL, SMALL_TYPES = 1 << 13, frozenset(map(np.dtype, (np.float32, np.float64, np.int64, np.int32, np.uint8, np.bool_)))
@@ -84,13 +86,15 @@ def training_rows(X: Any, features: int, dtype: DTypeLike) -> Rows:
 
 
 def rows_of(X: Any, features: int, dtype: DTypeLike) -> Rows:
-    """Return an array or sparse matrix as validated rows, without a copy where it has the right type.
+    """Return an array, a sparse matrix or a block as validated rows, without a copy where it has the right type.
 
-    For :class:`CoalescedRows` only the range of indices is checked.
+    For :class:`CoalescedRows` and blocks only the range of indices is checked.
 
     >>> rows_of([[0.0, 2.0], [3.0, 0.0]], 2, np.float64).indices
     array([1, 0], dtype=int32)
     """
+    if isinstance(X, Block):
+        X = CoalescedRows(*X.rows)
     if isinstance(X, Rows):
         if X.indptr[-1] > min(X.indices.size, X.values.size):
             raise ValueError("X: got fewer indices or values than indptr counts, expected arrays of the same rows")
@@ -107,6 +111,109 @@ def rows_of(X: Any, features: int, dtype: DTypeLike) -> Rows:
         raise ValueError(f"X: got {width} features, expected {features}, as when the model was created")
     values = _finite(entries, indptr, indices, dtype)
     return _for_kernels(CoalescedRows(indptr, indices, values), features)
+
+
+class Examples(NamedTuple):
+    """Validated rows with a label and an importance each.
+
+    Parameters
+    ----------
+    rows : the rows
+    labels, importance : in float64; the importance of a row that is held out is −1
+    """
+
+    rows: Rows
+    labels: NDArray[np.float64]
+    importance: NDArray[np.float64]
+
+
+def examples_of(
+    X: Any,
+    y: ArrayLike | None,
+    importance: ArrayLike | None,
+    held_out: NDArray[np.bool_] | None,
+    features: int,
+    dtype: np.dtype[Any],
+    domain: Labels,
+) -> Examples:
+    """Return rows to learn from; those of a block have its labels and importances if these are None.
+
+    Parameters
+    ----------
+    X, y, importance, held_out : as in :meth:`forel.learner.learner.Learner.progress`
+    features, dtype : of the model
+    domain : domain of the labels
+
+    >>> examples_of([[0.0, 2.0]], [1], None, None, 2, np.dtype(np.float32), Interval(0, 1)).importance
+    array([1.])
+    """
+    if isinstance(X, Block):
+        y, importance = X.labels if y is None else y, X.importance if importance is None else importance
+    elif y is None:
+        raise ValueError("y: got None, expected a label for each row; only blocks of forel.read have their own")
+    rows = training_rows(X, features, dtype)
+    labels = labels_of(y, rows.number, domain, dtype)
+    weights = importances_of(importance, rows.number, dtype)
+    if held_out is not None:
+        weights = np.where(held_out, -1.0, weights)
+    return Examples(rows, labels, weights)
+
+
+def labels_of(y: ArrayLike, count: int, domain: Labels, dtype: np.dtype[Any]) -> NDArray[np.float64]:
+    """Return one label for each row, or raise for those outside the domain or the range of the model's dtype.
+
+    >>> labels_of([0, 1], 2, Interval(0, 1), np.dtype(np.float32))
+    array([0., 1.])
+    """
+    labels = np.asarray(real("y", y))
+    if labels.shape != (count,):
+        raise ValueError(f"y: got shape {labels.shape}, expected one label for each of {count} rows")
+    if labels.dtype.kind not in "fiub":
+        raise refuse("y", labels.dtype, "numbers; encode classes as numbers first")
+    exact = labels.astype(np.float64)
+    if not (isinstance(domain, Interval) and _within(exact, domain.low, domain.high)):
+        exact = domain.check("y", labels).astype(np.float64)
+    return _in_range("y", exact, dtype)
+
+
+def importances_of(importance: ArrayLike | None, count: int, dtype: np.dtype[Any]) -> NDArray[np.float64]:
+    """Return the importance of each row, 1 by default, or raise for negative ones.
+
+    >>> importances_of(None, 2, np.dtype(np.float32))
+    array([1., 1.])
+    """
+    if importance is None:
+        return np.ones(count)
+    given = np.asarray(real("importance", importance))
+    if given.shape != (count,):
+        raise ValueError(f"importance: got shape {given.shape}, expected one number for each of {count} rows")
+    exact = given.astype(np.float64)
+    if not _within(exact, 0.0, np.inf):
+        k = int(np.argmax(~(exact >= 0) | ~np.isfinite(exact)))
+        raise ValueError(f"importance: got {exact[k]} in row {k}, expected finite numbers of at least 0")
+    return _in_range("importance", exact, dtype)
+
+
+def _within(given: NDArray[np.float64], low: float, high: float) -> bool:
+    """Return whether all numbers are finite and in [low, high]."""
+    return all_finite(given) and (not given.size or bool(given.min() >= low and given.max() <= high))
+
+
+def _in_range(name: str, exact: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[np.float64]:
+    """Return numbers, or raise for the first that is not finite in the dtype of the model."""
+    if exact.size and not max(exact.max(), -exact.min()) <= np.finfo(dtype).max:
+        with np.errstate(over="ignore"):
+            k = int(np.argmin(np.isfinite(exact.astype(dtype))))
+        raise ValueError(f"{name}: got {exact[k]} in row {k}, expected numbers within the range of {dtype}")
+    return exact
+
+
+def not_finite(row: int, label: float) -> ValueError:
+    """Return the error for a row whose loss is not finite."""
+    return ValueError(
+        f"loss: got a value or slope that is not finite in row {row}, whose label is {label:g}, "
+        "expected finite numbers; the rows before it were learned from"
+    )
 
 
 def _nonzeros(dense: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:

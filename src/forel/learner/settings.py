@@ -8,8 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from forel.learner.filters import Filter, FullFilter
-from forel.learner.mixers import MIXERS, Mixer
+from forel.learner.experts import MIXERS, Filter, FullFilter, Mixer
 from forel.learner.units import units_and_thresholds
 from forel.losses import Labels, MarginLoss
 from forel.losses.custom import Function
@@ -25,7 +24,7 @@ RateName = Literal["adagrad", "scale_free", "constant", "root"]
 
 MAX_PARAMETER = {"float32": 1e18, "float64": 1e150}  # so that strengths stay in range
 MIN_POSITIVE = float(np.finfo(np.float64).tiny)
-PER_LANE = ("alpha", "beta", "l1", "l2", "radius", "memory")  # may be sequences
+LANE_PARAMETERS = ("alpha", "beta", "l1", "l2", "radius", "memory")  # may be sequences
 
 
 @dataclass(frozen=True)
@@ -42,15 +41,15 @@ class Settings:
         or "filter" (a diagonal Gaussian filter: a mean and a variance of every weight), for log-loss and squared loss
     rate : "adagrad", "scale_free" (independent of the units of features), "constant", or "root" (α/√(t + 1))
     alpha, beta : parameters of the rate; a filter has no rate, and these are its variance and shrinkage, as in
-        :class:`forel.learner.filters.Filter`
+        :class:`forel.learner.experts.Filter`
     l1, l2 : weights of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²
     penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)
     radius : constrains each weight to [−radius, radius]; None for no constraint
     bias : whether to add a constant feature, without a penalty
     filters : Gaussian filters that learn in addition to FTRL-Proximal with scale-free rates, in one lane each, the last
     full_filters : Gaussian filters with all covariances, further experts of a mixture with ``filters`` for streams with
-        fewer than 128 features, as in :class:`forel.learner.filters.FullFilter`
-    memory : of algorithm="filter", as in :class:`forel.learner.filters.Filter`
+        fewer than 128 features, as in :class:`forel.learner.experts.FullFilter`
+    memory : of algorithm="filter", as in :class:`forel.learner.experts.Filter`
     seed : seed of the stochastic rounding of float32 sums; certificates assume that rows do not depend on it
 
     alpha, beta, l1, l2, radius and memory may be sequences: one lane for each entry, all learned in one pass.
@@ -91,7 +90,7 @@ class Settings:
             number("variance", one.variance, "a number from 1e-6 to 1e6", low=1e-6, high=1e6)
             number("memory", one.memory, "a number from 0.5 to 1", low=0.5, high=1.0)
         _choice("penalty_weight", self.penalty_weight, ("once", "every"))
-        for name in PER_LANE:
+        for name in LANE_PARAMETERS:
             value = getattr(self, name)
             if value is None and name == "radius":
                 continue
@@ -132,12 +131,12 @@ class Settings:
             raise refuse("memory", memory.tolist(), "numbers above 0 and at most 1")
         if memory.min() < 1 and self.loss_function.mixing is not Mixing.EXP_CONCAVE:
             # A confident row of log-loss has no curvature: it would be forgotten for, and add nothing.
-            raise refuse("memory", memory.tolist(), "1, but for squared loss, whose rows all inform alike")
+            raise ValueError(f"memory: got {memory.tolist()}; memory < 1 needs loss='squared'")
         if self.algorithm != "filter" and self.memory != 1:
-            raise refuse("memory", self.memory, "1, but with algorithm='filter'; others adapt by their rates")
+            raise ValueError(f"memory: got {self.memory}; memory is only used by algorithm='filter'")
 
     def _per_lane(self) -> tuple[Any, ...]:
-        return tuple(getattr(self, name) for name in PER_LANE)
+        return tuple(getattr(self, name) for name in LANE_PARAMETERS)
 
     @property
     def first_filter(self) -> int:
@@ -145,7 +144,7 @@ class Settings:
         return next((len(v) for v in self._per_lane() if isinstance(v, tuple)), 1)
 
     @property
-    def lanes(self) -> int:
+    def n_settings(self) -> int:
         """The number of models that learn from the same rows."""
         return self.first_filter + len(self.filters)
 
@@ -155,16 +154,14 @@ class Settings:
         return MIXERS[self.loss_function.mixing] if self.filters else ()
 
     @property
-    def tracker(self) -> bool:
+    def fixed_share_expert(self) -> bool:
         """Whether fixed share over all other experts is one more expert of a mixture."""
         return bool(self.filters) and self.loss_function.mixing is Mixing.BAYES
 
     @property
-    def expert_kinds(self) -> tuple[str, ...]:
-        """The kinds of the experts of a mixture: "setting", "filter", "full filter", "mixer" or "fixed share"."""
-        counts = {"setting": self.first_filter, "filter": len(self.filters)}
-        counts |= {"full filter": len(self.full_filters), "mixer": len(self.mixers), "fixed share": self.tracker}
-        return tuple(kind for kind, count in counts.items() for _ in range(count))
+    def n_experts(self) -> int:
+        """The number of experts of a mixture before any leaves it."""
+        return self.n_settings + len(self.full_filters) + len(self.mixers) + self.fixed_share_expert
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -175,7 +172,7 @@ class Settings:
         >>> Settings(rate="scale_free", filters=[(0.3, 0.0)]).names
         ('alpha=0.1', 'filter, variance=0.3, shrinkage=0')
         """
-        several = {n: getattr(self, n) for n in PER_LANE if isinstance(getattr(self, n), tuple)}
+        several = {n: getattr(self, n) for n in LANE_PARAMETERS if isinstance(getattr(self, n), tuple)}
         differing = {n: values for n, values in several.items() if len(set(values)) > 1} or several
         differing = differing or ({"alpha": (self.alpha,)} if self.filters else {})
         lanes = range(self.first_filter)
@@ -202,8 +199,8 @@ class Settings:
         >>> Settings(alpha=[0.1, 1.0]).summary
         'loss=logistic, 2 experts'
         """
-        if self.lanes > 1:
-            return f"loss={self.describe('loss')}, {len(self.expert_kinds)} experts"
+        if self.n_settings > 1:
+            return f"loss={self.describe('loss')}, {self.n_experts} experts"
         names = "loss", "algorithm", "rate", "alpha", "beta", "l1", "l2"
         return ", ".join(f"{name}={self.describe(name)}" for name in names)
 
@@ -217,7 +214,7 @@ class Settings:
             one = self.filters[lane - self.first_filter]
             own: dict[str, Any] = {"alpha": one.variance, "beta": one.shrinkage, "memory": one.memory}
             return Settings(self.loss, "filter", bias=self.bias, seed=self.seed, **own)
-        values = {n: v[lane] for n in PER_LANE if isinstance(v := getattr(self, n), tuple)}
+        values = {n: v[lane] for n in LANE_PARAMETERS if isinstance(v := getattr(self, n), tuple)}
         return replace(self, filters=(), full_filters=(), **values)
 
     @property

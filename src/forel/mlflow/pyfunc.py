@@ -18,8 +18,9 @@ PARAMS = ("margins", "probabilities")
 class PyfuncModel:
     """A stored model with the ``predict`` of MLflow.
 
-    >>> from forel.learner.linear import Linear, Settings
-    >>> PyfuncModel(Stored(Linear(16, Settings()))).predict([{"city": "Rome"}])
+    >>> from forel.learner.learner import Learner
+    >>> from forel.learner.settings import Settings
+    >>> PyfuncModel(Stored(Learner(16, Settings()))).predict([{"city": "Rome"}])
     array([0.5], dtype=float32)
     """
 

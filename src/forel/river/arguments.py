@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from forel.learner.grid import default_grid
-from forel.learner.settings import PER_LANE, Settings
+from forel.learner.settings import LANE_PARAMETERS, Settings
 from forel.validation import number, refuse
 
 __all__ = ["WORDS", "importance", "number_of", "settings_of"]
@@ -18,10 +18,10 @@ WORDS = "with bits=22, words are categories, or put river's preprocessing.OneHot
 def settings_of(model: Any, losses: tuple[str, ...]) -> Settings:
     """Return a model's parameters as settings: of one lane with ``alpha``, else those of a mixture."""
     given = {f.name: getattr(model, f.name) for f in fields(Settings) if hasattr(model, f.name)}
-    if any(np.ndim(given[name]) for name in PER_LANE):
+    if any(np.ndim(given[name]) for name in LANE_PARAMETERS):
         raise ValueError(
-            f"{', '.join(PER_LANE)}: got a sequence, expected one number each; forel.Linear learns several models "
-            "side by side"
+            f"{', '.join(LANE_PARAMETERS)}: got a sequence, expected one number each; forel.Learner learns "
+            "several models side by side"
         )
     settings = replace(default_grid(**given), full_filters=())  # rows arrive one at a time, with new names
     if settings.loss_function.kernel not in losses:

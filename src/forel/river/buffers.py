@@ -54,7 +54,7 @@ class RowBuffers:
         self.values: Any = self.numbers.data  # faster than arrays for few items
         self.slots: Any = self.places.data
         self.values[2] = self.lanes.shape
-        width = self.lanes.lanes
+        width = self.lanes.n_lanes
         self.out = np.zeros(width * len(parts), self.lanes.dtype)
         self.mixed = None if model.experts is None else model.experts.row(self.out)
         self.arrays: list[tuple[NDArray[Any], ...]] = []
@@ -80,7 +80,7 @@ class RowBuffers:
         for k, (part, block) in enumerate(zip(self.model.parts, self.blocks, strict=True)):
             if not self.kernel.learn_one(block, rounds, label - k * width):
                 raise not_learned(label)
-            part.rounds, part.weight = rounds + 1, part.weight + weight
+            part.rounds, part.total_importance = rounds + 1, part.total_importance + weight
             if weight != 1:
                 part.note(importance=np.array([abs(weight - 1)]))
         if self.mixed is not None:

@@ -12,7 +12,7 @@ from river.utils import dataframe
 from scipy.special import log_expit, log_softmax
 
 from forel.learner.certificate import Certificate
-from forel.learner.guard import Guard
+from forel.learner.locking import SeqLock
 from forel.learner.rows import Rows
 from forel.losses.links import Probability, Sign
 from forel.losses.vocabulary import VOCABULARY
@@ -147,7 +147,7 @@ class LinearClassifier(base.MiniBatchClassifier):
             _check(label)
         weight = importances(w, height, learner.lanes.dtype)
         columns = columns_of(X, self._learner.hashing, learner.lanes.dtype)
-        with learner.guard.changing():
+        with learner.guard.writing():
             rows, start = columns.at(learner.assign_slots(columns.names)), 0
             while start < height:
                 if labels[start] not in learner.codes:
@@ -195,7 +195,7 @@ class LinearClassifier(base.MiniBatchClassifier):
             return {label: self._learner.bias(k) for k, label in enumerate(self._learner.codes)}
 
     @property
-    def _guard(self) -> Guard:
+    def _lock(self) -> SeqLock:
         return self._learner.guard
 
     def __stored__(self) -> Stored:
@@ -260,7 +260,7 @@ class LinearClassifier(base.MiniBatchClassifier):
         def admit() -> float:
             if not two:
                 learner.replace(learner.model.with_class(known, "signs" if signs else "classes"))
-            late = (0, 0.0) if two and known == 1 else (learner.lanes.rounds, learner.lanes.weight)
+            late = (0, 0.0) if two and known == 1 else (learner.lanes.rounds, learner.lanes.total_importance)
             learner.codes, learner.class_starts = after, learner.class_starts + (late,) * len(new)
             return code
 

@@ -1,7 +1,7 @@
 """The learner behind both river models: names, a state that grows with them, and a short path from dict to kernel.
 
 A row is read before the model is accessed, because conversions of its values may run any code, even code that learns.
-It is then written to reusable buffers and passed to the compiled function that :class:`forel.learner.linear.Linear`
+It is then written to reusable buffers and passed to the compiled function that :class:`forel.learner.learner.Learner`
 uses, so that the same rows give the same bits.
 """
 
@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.learner.certificate import Certificate
-from forel.learner.guard import Guard
-from forel.learner.lanes import Lanes
+from forel.learner.locking import SeqLock
 from forel.learner.rows import Rows
 from forel.learner.settings import Settings
+from forel.learner.state import State
 from forel.river.buffers import RowBuffers, not_learned
 from forel.river.experts import Experts
 from forel.river.frames import Columns
@@ -39,7 +39,7 @@ class DictLearner:
 
     Parameters
     ----------
-    settings, certified : as in :class:`forel.learner.linear.Linear`; several settings are mixed
+    settings, certified : as in :class:`forel.learner.learner.Learner`; several settings are mixed
     dtype : "float32" or "float64"
     bits : None for a slot for each name, or the number of bits of a hash that select a slot
 
@@ -60,8 +60,8 @@ class DictLearner:
             raise refuse("bits", bits, "at most 32, or None for a slot for each name")
         self.hashing = None if bits is None else Hashing(whole("bits", bits))
         slots = SLOTS if self.hashing is None else 1 << self.hashing.bits
-        lanes = Lanes(slots, settings, settings.lanes, dtype, bool(certified))
-        self.model = Model((lanes,), Experts(settings) if settings.lanes > 1 else None)
+        lanes = State(slots, settings, settings.n_settings, dtype, bool(certified))
+        self.model = Model((lanes,), Experts(settings) if settings.n_settings > 1 else None)
         self.names: dict[Hashable, int] = {}
         self.codes: dict[Any, float] = {}
         self.class_starts: tuple[tuple[int, float], ...] = ()
@@ -69,7 +69,7 @@ class DictLearner:
 
     def _prepare(self) -> None:
         """Initialize what is not part of a copy or a file."""
-        self.guard = Guard()
+        self.guard = SeqLock()
         self._idle: list[RowBuffers] = []  # buffers that no prediction is using
 
     def __getstate__(self) -> dict[str, Any]:
@@ -84,12 +84,12 @@ class DictLearner:
         self._prepare()
 
     @property
-    def parts(self) -> tuple[Lanes, ...]:
+    def parts(self) -> tuple[State, ...]:
         """The states that learn."""
         return self.model.parts
 
     @property
-    def lanes(self) -> Lanes:
+    def lanes(self) -> State:
         """The first part; all parts share its settings, dtype and features."""
         return self.model.parts[0]
 
@@ -102,7 +102,7 @@ class DictLearner:
         while True:  # repeated if another thread has added a class
             codes, label = target()
             guard = self.guard
-            with guard.lock:  # as Guard.changing, which takes as long as the kernel
+            with guard.lock:  # as SeqLock.changing, which takes as long as the kernel
                 version = guard.version
                 guard.check()
                 if codes is not self.codes:
@@ -186,7 +186,7 @@ class DictLearner:
         experts, margins, done = model.experts, [], rows.number
         for k, lanes in enumerate(model.parts):
             mine = labels - labels.dtype.type(k * model.width) if k else labels
-            margins.append(np.empty((0 if experts is None else rows.number, lanes.lanes), lanes.dtype))
+            margins.append(np.empty((0 if experts is None else rows.number, lanes.n_lanes), lanes.dtype))
             done = min(done, lanes.learn(rows, mine, weight, margins[-1]))
         if experts is not None:
             experts.learn(np.hstack(margins)[:done], labels[:done], weight[:done])
@@ -195,7 +195,7 @@ class DictLearner:
 
     def row_margins(self, rows: Rows, model: Model) -> NDArray[Any]:
         """Return the margin of each row and lane, or of the mixture."""
-        each = [np.zeros((rows.number, lanes.lanes), lanes.dtype) for lanes in model.parts]
+        each = [np.zeros((rows.number, lanes.n_lanes), lanes.dtype) for lanes in model.parts]
         for lanes, out in zip(model.parts, each, strict=True):
             lanes.predict(rows, out)
         margins = np.hstack(each) if len(each) > 1 else each[0]
@@ -235,7 +235,7 @@ class DictLearner:
         """Return the regret of a mixture to its best expert, and the bound on it; None for one setting."""
         with self.guard.reading():
             experts = self.model.experts
-            return None if experts is None else experts.mixture(self.model.linear(self.lanes)).guarantee()
+            return None if experts is None else experts.mixture.guarantee()
 
     def certificate(self, label: int = 0) -> Certificate:
         """Return the certificate of a class; its coordinates are the names in the order of weights, then the bias."""
@@ -244,7 +244,7 @@ class DictLearner:
         with self.guard.reading():
             part, place = self._place(label)
             linear, experts = self.model.linear(part), self.model.experts
-            proof = (linear if experts is None else experts.mixture(linear)).certificate(place)
+            proof = (linear if experts is None else experts.learner(part)).certificate(place)
             if self.hashing is not None:
                 return proof
             bias = [part.features] if part.settings.bias else []
@@ -253,7 +253,7 @@ class DictLearner:
         arrays: Any = {name: getattr(proof, name)[chosen] for name in names}
         return replace(proof, **arrays)
 
-    def _place(self, label: int) -> tuple[Lanes, int]:
+    def _place(self, label: int) -> tuple[State, int]:
         """Return the part that holds a class, resized for all names, and the index of the class in it."""
         self.make_room()
         part, place = divmod(label, self.model.width)

@@ -23,7 +23,7 @@ def pack(model: Any) -> Stored:
     learner.make_room()
     lanes, experts = learner.model.joined(len(learner.codes)), learner.model.experts
     linear = learner.model.linear(lanes)
-    saved = linear if experts is None else experts.mixture(linear)
+    saved = linear if experts is None else experts.learner(lanes)
     estimator: dict[str, Any] = {
         "class": type(model).__name__,
         "parameters": {name: getattr(model, name) for name in UNSET},

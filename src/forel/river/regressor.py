@@ -9,7 +9,7 @@ from river import base
 from river.utils import dataframe
 
 from forel.learner.certificate import Certificate
-from forel.learner.guard import Guard
+from forel.learner.locking import SeqLock
 from forel.losses import MarginLoss
 from forel.losses.links import Identity
 from forel.losses.vocabulary import VOCABULARY
@@ -120,7 +120,7 @@ class LinearRegressor(base.MiniBatchRegressor):
         labels = np.array([self._target(each) for each in given], self._learner.lanes.dtype)
         weight = importances(w, height, labels.dtype)
         columns, learner = columns_of(X, self._learner.hashing, labels.dtype), self._learner
-        with learner.guard.changing():
+        with learner.guard.writing():
             learner.learn_rows(columns.at(learner.assign_slots(columns.names)), labels, weight)
             self._y_name = name
 
@@ -140,7 +140,7 @@ class LinearRegressor(base.MiniBatchRegressor):
         return self._learner.bias()
 
     @property
-    def _guard(self) -> Guard:
+    def _lock(self) -> SeqLock:
         return self._learner.guard
 
     def __stored__(self) -> Stored:

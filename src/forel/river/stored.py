@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from forel.learner.linear import Linear
-from forel.learner.mixture import Mixture
+from forel.learner.learner import Learner
 from forel.learner.settings import Settings
 from forel.river.classifier import LOSSES as CLASSIFICATION
 from forel.river.classifier import LinearClassifier
@@ -45,11 +44,11 @@ def model_of(source: Any) -> LinearClassifier | LinearRegressor:
     if stored.calibration is not None:
         raise refuse("stored", "a calibrated model", "one without calibration; forel.predict and predict_one apply it")
     learner, known = stored.model, stored.estimator or {}
-    one = isinstance(learner, Linear) and learner.settings.lanes == 1
-    if not one and not (isinstance(learner, Mixture) and learner.share is None):
+    one = isinstance(learner, Learner) and learner.mixture is None and learner.settings.n_settings == 1
+    if not one and not (isinstance(learner, Learner) and learner.mixture is not None and learner.share is None):
         raise refuse("stored", learner, "one linear model, or a mixture without share; save one of others by only()")
-    learner = learner.without_full_filters() if isinstance(learner, Mixture) else learner
-    linear, reading = learner.linear, stored.extra.get("reading", {})
+    learner = learner.without_full_filters()
+    linear, reading = learner.unmixed, stored.extra.get("reading", {})
     if "class" not in known:
         known = _from_files(linear, reading)
     if known["class"] not in CLASSES:
@@ -64,7 +63,8 @@ def model_of(source: Any) -> LinearClassifier | LinearRegressor:
     )
     if linear.settings not in (made := model._learner.lanes.settings, replace(made, filters=())):
         raise refuse("stored", linear.settings.names, "one setting, or the default mixture")
-    experts = Experts(linear.settings, linear.classes, learner.ledger.copy()) if isinstance(learner, Mixture) else None
+    mixture = None if learner.mixture is None else learner.mixture.copy()
+    experts = None if mixture is None else Experts(linear.settings, linear.classes, mixture)
     model._y_name = known.get("y_name")
     model._learner.__setstate__(
         {
@@ -72,13 +72,13 @@ def model_of(source: Any) -> LinearClassifier | LinearRegressor:
             "names": slots_of_names(stored.estimator or {}, stored.names) if hashing is None else {},
             "codes": {unpack_value(label): float(code) for label, code in known["classes"]},
             "class_starts": tuple((int(rounds), float(weight)) for rounds, weight in known["class_starts"]),
-            "model": model_from(linear.copied_lanes(), experts),
+            "model": model_from(linear.state.copied(), experts),
         }
     )
     return model
 
 
-def _from_files(linear: Linear, reading: Mapping[str, Any]) -> dict[str, Any]:
+def _from_files(linear: Learner, reading: Mapping[str, Any]) -> dict[str, Any]:
     """Return the attributes of a river model for a model trained from files."""
     settings, loss = linear.settings, linear.settings.loss_function.name
     if linear.classes is not None or loss not in (*CLASSIFICATION, *REGRESSION):

@@ -11,8 +11,7 @@ from sklearn.utils import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
-from forel.learner.growing import with_classes
-from forel.learner.protocol import Learner
+from forel.learner.learner import Learner
 from forel.losses.links import Probability, Sign, SoftmaxLink
 from forel.losses.sigmoid import in_blocks, log_normalized, log_normalized_sigmoid, log_sigmoid
 from forel.losses.vocabulary import VOCABULARY, built_in
@@ -66,9 +65,9 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     class_weight : a dict of classes to factors of the loss of their rows, 1 for classes that it does not have;
         "balanced" for factors inverse to the frequencies of classes in the rows of ``fit``; None for 1
     filters : Gaussian filters to mix with the other settings, variance, shrinkage and memory each, as in
-        :class:`forel.learner.filters.Filter`; None for none
+        :class:`forel.learner.experts.Filter`; None for none
     memory : of algorithm="filter", below 1 for streams that drift
-    full_filters : filters with all covariances, for few features, as in :class:`forel.learner.filters.FullFilter`
+    full_filters : filters with all covariances, for few features, as in :class:`forel.learner.experts.FullFilter`
     seed : seed of the noise with which float32 sums are rounded; certificates assume that rows do not depend on it
     certified : whether to keep what ``certificate_`` needs, a bound on how much better a fixed model could have done
     add_classes : whether ``partial_fit`` takes classes that it did not know. The model of a new class starts then, the
@@ -189,7 +188,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         before: Any = vars(self)["classes_"] if continues else classes
         if not np.array_equal(classes, before):
             places: Any = np.searchsorted(classes, before)
-            model = with_classes(self._model, classes.size, places.tolist())
+            model = self._model.with_classes(classes.size, places.tolist())
         else:
             model = shared.model_to_train(self, LOSSES, continues, X.shape[1], several)
         if several is None and model.settings.signed:
@@ -227,7 +226,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model: Learner = self._model
         if margins.shape[1] == 1:  # probabilities of two classes sum to 1
             return log_sigmoid(np.hstack([-margins, margins]))
-        if model.pool is not None:  # margins of a mixture of several classes are log-probabilities
+        if model.mixture is not None:  # margins of a mixture of several classes are log-probabilities
             return margins
         # Probabilities of one-against-rest models are normalized.
         return in_blocks(log_normalized if model.softmax_margins else log_normalized_sigmoid, margins)

@@ -40,9 +40,9 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     dtype : "float32", or "float64" for twice the memory and more digits
     warm_start : whether ``fit`` continues the present model
     filters : Gaussian filters to mix with the other settings, variance, shrinkage and memory each, as in
-        :class:`forel.learner.filters.Filter`; None for none
+        :class:`forel.learner.experts.Filter`; None for none
     memory : of algorithm="filter", below 1 for streams that drift
-    full_filters : filters with all covariances, for few features, as in :class:`forel.learner.filters.FullFilter`
+    full_filters : filters with all covariances, for few features, as in :class:`forel.learner.experts.FullFilter`
     seed : seed of the noise with which float32 sums are rounded; certificates assume that rows do not depend on it
     certified : whether to keep what ``certificate_`` needs, a bound on how much better a fixed model could have done
     lanes : number of settings of a grid to mix if ``alpha`` is None; None for the default. ``guarantee_`` compares the

@@ -14,11 +14,9 @@ from scipy import sparse
 from sklearn.utils import check_random_state, estimator_html_repr
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from forel.learner.compact import add_features
-from forel.learner.factory import make_learner
 from forel.learner.grid import default_grid, without_filters
-from forel.learner.guard import Guard, unchanged
-from forel.learner.protocol import Learner
+from forel.learner.learner import Learner
+from forel.learner.locking import SeqLock, reading
 from forel.learner.rows import rows_of
 from forel.learner.settings import Settings
 from forel.losses.vocabulary import synonym_hint
@@ -33,9 +31,9 @@ OPTIONAL = ("alpha", "beta", "l1", "rate", "filters", "full_filters")  # None se
 SHUFFLE_BLOCK = 1 << 14  # rows copied at a time; the model does not depend on it
 
 
-def guard_of(estimator: Any) -> Guard:
+def guard_of(estimator: Any) -> SeqLock:
     """Return the estimator's guard, made by its first fit: constructors of scikit-learn only store parameters."""
-    guard: Guard = vars(estimator).setdefault("_guard", Guard())
+    guard: SeqLock = vars(estimator).setdefault("_lock", SeqLock())
     return guard
 
 
@@ -44,7 +42,7 @@ def learns(method: F) -> F:
 
     @wraps(method)
     def guarded(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-        with guard_of(self).changing():
+        with guard_of(self).writing():
             return method(self, *args, **kwargs)
 
     return guarded  # type: ignore[return-value]
@@ -55,7 +53,7 @@ def predicts(method: F) -> F:
 
     @wraps(method)
     def guarded(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-        guard = vars(self).get("_guard")
+        guard = vars(self).get("_lock")
         return method(self, *args, **kwargs) if guard is None else guard.read(lambda: method(self, *args, **kwargs))
 
     return guarded  # type: ignore[return-value]
@@ -82,7 +80,7 @@ def model_to_train(
     if continues and classes is not None and estimator._model.settings == grown:
         settings = grown
     if not continues:
-        return make_learner(features, settings, classes, dtype, bool(estimator.certified))
+        return Learner(features, settings, classes, dtype, bool(estimator.certified))
     model: Learner = estimator._model
     changed = [f.name for f in fields(Settings) if getattr(settings, f.name) != getattr(model.settings, f.name)]
     changed += ["dtype"] if dtype != model.dtype else []
@@ -107,7 +105,7 @@ def train(
     passes_made = 1 if passes is None else whole("passes", passes, low=1)
     random = check_random_state(estimator.random_state) if passes is not None and estimator.shuffle else None
     if model.features < X.shape[1]:  # categories that are new
-        add_features(model, X.shape[1])
+        model.add_features(X.shape[1])
     if passes_made > 1 or random is not None:
         X = rows_of(X, model.features, model.dtype)  # validated and converted once, for all passes
     before, first = float(np.sum(model.loss)), 0.0
@@ -155,11 +153,8 @@ def likeliest(estimator: Any, X: Any) -> NDArray[np.intp]:
     check_is_fitted(estimator)
     X = validate(estimator, X)
     model: Learner = estimator._model
-    found = None if model.pool is None else model.pool.likeliest(model.linear, X)
-    if found is None:
-        margins = model.margins(X)
-        found = margins.argmax(axis=1) if margins.shape[1] > 1 else (margins[:, 0] > 0).astype(np.intp)
-    return found
+    margins = model.margins(X)
+    return margins.argmax(axis=1) if margins.shape[1] > 1 else (margins[:, 0] > 0).astype(np.intp)
 
 
 def coef(estimator: Any) -> Any:
@@ -211,8 +206,8 @@ def certificate(estimator: Any) -> Any:
     model: Learner = estimator._model
     if not model.certified:
         raise AttributeError("certificate_ needs certified=True, from the first row on")
-    with unchanged(model):
-        proofs = [model.certificate(lane) for lane in range(1 if model.joint else model.lanes)]
+    with reading(model):
+        proofs = [model.certificate(lane) for lane in range(1 if model.joint else model.n_outputs)]
     return proofs[0] if len(proofs) == 1 else proofs
 
 
@@ -282,7 +277,7 @@ def notebook_html(self: Any) -> str:
         ("rows learned from", model.rounds),
         (f"progressive {model.settings.title}", progressive_loss(self)),
         ("guarantee", model.guarantee()),
-        ("certificate", model.summary() if model.certified and (model.joint or model.lanes == 1) else None),
+        ("certificate", model.summary() if model.certified and (model.joint or model.n_outputs == 1) else None),
     ]
     return diagram + card(type(self).__name__, rows)
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.learner.protocol import Learner
+from forel.learner.learner import Learner
 from forel.learner.settings import Settings
 from forel.sklearn import classifier
 from forel.sklearn.classifier import FTRLClassifier
@@ -44,8 +44,8 @@ def estimator_of(source: Any) -> Any:
     model = stored.model
     if isinstance(model, ServingModel):
         raise refuse("stored", "a serving model", "a learner; a serving model only predicts")
-    if model.settings.lanes > 1 and model.guarantee() is None:
-        raise refuse("stored", "several models", "one model, or a forel.learner.mixture.Mixture of several settings")
+    if model.settings.n_settings > 1 and model.guarantee() is None:
+        raise refuse("stored", "several models", "one model, or a forel.Learner of several settings")
     known = stored.estimator or {}
     named = isinstance(model.settings.loss, str) and model.settings.loss in classifier.LOSSES
     if known.get("class", "FTRLClassifier") not in CLASSES:

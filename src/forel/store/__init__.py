@@ -10,9 +10,10 @@ Files are in the safetensors format: numbers and text, no code. A file is writte
 renamed, so that an incomplete file never replaces a complete one.
 
 >>> import pathlib, tempfile
->>> from forel.learner.linear import Linear, Settings
+>>> from forel.learner.learner import Learner
+>>> from forel.learner.settings import Settings
 >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.forel"
->>> model = Linear(2, Settings(alpha=1.0))
+>>> model = Learner(2, Settings(alpha=1.0))
 >>> _ = model.learn([[1.0, 0.0], [0.0, 1.0]], [1, 0])
 >>> save(path, model, extra={"bits": 1})
 >>> stored = load(path)

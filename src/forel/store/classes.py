@@ -11,8 +11,9 @@ __all__ = ["class_link", "number_of_classes"]
 def number_of_classes(model: Any) -> int | None:
     """Return the number of classes of a learner or serving model; None for one margin.
 
-    >>> from forel.learner.linear import Linear, Settings
-    >>> number_of_classes(Linear(4, Settings("softmax"), classes=3))
+    >>> from forel.learner.learner import Learner
+    >>> from forel.learner.settings import Settings
+    >>> number_of_classes(Learner(4, Settings("softmax"), classes=3))
     3
     """
     if isinstance(model, ServingModel):
@@ -24,8 +25,9 @@ def number_of_classes(model: Any) -> int | None:
 def class_link(model: Any) -> Link | None:
     """Return the link from margins to probabilities of classes, or to classes; None for one margin.
 
-    >>> from forel.learner.linear import Linear, Settings
-    >>> class_link(Linear(4, Settings("logistic"), classes=3))
+    >>> from forel.learner.learner import Learner
+    >>> from forel.learner.settings import Settings
+    >>> class_link(Learner(4, Settings("logistic"), classes=3))
     Normalized()
     """
     if number_of_classes(model) is None:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.learner.row_weights import row_weights
 from forel.store.calibration import Calibration
 from forel.store.lane_mixtures import LaneMixture, lane_mixture, path_weights
 from forel.store.serving import ServingModel
@@ -110,10 +109,11 @@ def _lanes(model: Any) -> tuple[Callable[[Any, Any], Array], Array, LaneMixture 
     lanes: Any = slice(None)
     if is_servable(model):
         lanes, mixture = serving_mixture(model, negligible=0.0)
-    elif model.pool is not None:
+    elif model.mixture is not None:
         mixture = lane_mixture(model)
 
     def weights_at(coordinates: Any, values: Any) -> Array:
-        return row_weights(model, coordinates, values)[:, lanes]
+        weights: Array = model.row_weights(coordinates, values)[:, lanes]
+        return weights
 
     return weights_at, weights_at(np.array([model.features]), np.ones(1))[0], mixture

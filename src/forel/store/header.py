@@ -24,7 +24,7 @@ COMMON_FIELDS = (
 )  # fmt: skip
 LEARNER_FIELDS = ("classes", "certified", "weight", "gradient_lanes")
 FIELDS = {
-    "trainer": LEARNER_FIELDS,
+    "linear": LEARNER_FIELDS,
     "mixture": (*LEARNER_FIELDS, "share"),
     "keyed": (*LEARNER_FIELDS, "share", "by", "keys", "learner", "parts", "fallback"),
     "serving": ("lanes", "link", "measured", "mixed"),

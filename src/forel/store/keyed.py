@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 from forel.data import Block, Malformed
 from forel.learner.compact import CompactLearner
 from forel.learner.keyed import ALL, UNSEEN, KeyedLearner, KeyedModels, LearnerOptions, key_text
-from forel.learner.protocol import Learner
+from forel.learner.learner import Learner
 from forel.learner.rows import CoalescedRows
 from forel.store.files import ModelFile
 from forel.store.header import damaged
@@ -43,13 +43,13 @@ def pack_keyed(models: KeyedModels) -> tuple[dict[str, Any], dict[str, NDArray[A
         "fallback": ALL in learners,
         "share": models.share,
         "rounds": models.rounds,
-        "weight": float(sum(one.learner.weight for one in compact[: len(models)])),
+        "weight": float(sum(one.learner.total_importance for one in compact[: len(models)])),
     }
     return header, {
         **arrays,
         SLOTS: np.concatenate(slots).astype(np.int32),
         ROUNDS: np.array([one.learner.rounds for one in compact], np.int64),
-        WEIGHTS: np.array([one.learner.weight for one in compact], np.float64),
+        WEIGHTS: np.array([one.learner.total_importance for one in compact], np.float64),
         SIZES: np.array(sizes, np.int64),
         **({} if models.calibrations is None else {CALIBRATIONS: models.calibrations}),
     }

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.learner.mixture import Mixture
+from forel.learner.learner import Learner
 from forel.losses.margin import Mixing
 from forel.losses.sigmoid import log_normalized, log_normalized_sigmoid, sigmoid
 
@@ -160,16 +160,19 @@ class ClassMixture:
         return log_normalized(given) if self.joint else log_normalized_sigmoid(given)
 
 
-def lane_mixture(model: Mixture) -> LaneMixture:
+def lane_mixture(model: Learner) -> LaneMixture:
     """Return a mixture, but one of log-loss of two classes, as a function of the margins of all its linear models."""
-    pooling, ledger, classes = model.pool.pooling, model.ledger, model.classes or 1
-    if pooling.mixing is Mixing.BAYES:
-        logs = (ledger.losses.min() - ledger.losses) * pooling.rate(ledger)
+    mixture, classes = model.mixture, model.classes or 1
+    assert mixture is not None
+    ledger = mixture.ledger
+    if mixture.rule is Mixing.BAYES:
+        logs = (ledger.losses.min() - ledger.losses) * mixture.rate()
         return ClassMixture(logs - np.logaddexp.reduce(logs), model.joint)
     from forel.learner.kernels.ridge import CONSTANT
 
     clipping = model.settings.loss_function.link.clipping
     low, high = ledger.label_range if clipping.below else (-math.inf, ledger.highest)
-    mixers = ledger.mixer_states[:, 0] * np.append(np.ones(ledger.settings), CONSTANT)
-    limits = (low, high) if pooling.clips else (-math.inf, math.inf)
-    return ClippedMean(pooling.weights(ledger), mixers, *limits, classes)
+    states = np.zeros((0, 1, ledger.inputs + 1)) if mixture.mixers is None else mixture.mixers.states
+    mixers = states[:, 0] * np.append(np.ones(ledger.inputs), CONSTANT)
+    limits = (low, high) if mixture.clips else (-math.inf, math.inf)
+    return ClippedMean(mixture.weights(), mixers, *limits, classes)

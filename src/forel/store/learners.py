@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.learner.lanes import Lanes
 from forel.learner.layout import SUMS
-from forel.learner.linear import Linear
+from forel.learner.learner import Learner
 from forel.learner.mixture import Mixture
-from forel.learner.protocol import Learner
+from forel.learner.state import State
 from forel.store.container import CHUNK_BYTES, ChunkedArray
 from forel.store.files import ModelFile
 from forel.store.header import ModelFileError, damaged, header_int, settings_from_json, settings_to_json
@@ -23,7 +22,7 @@ from forel.validation import all_finite
 
 __all__ = ["LEARNERS", "pack_dense", "pack_learner", "slot_dtype", "slots_in_order", "unpack_learner"]
 
-LEARNERS: dict[str, type[Linear | Mixture]] = {one.kind: one for one in (Linear, Mixture)}
+LEARNERS = "linear", "mixture"
 BLOCK = 1 << 22  # number of records that are checked at a time
 MAX_REPLAYED = 10**9  # rounds; compiled code replays some 40 million per second
 MAX_EMPTY_ROWS = 1 << 20  # rows without features at the end of a stream, for a model without a bias
@@ -36,8 +35,8 @@ def slot_dtype(slots: int) -> Any:
 
 def pack_learner(learner: Learner) -> tuple[dict[str, Any], dict[str, NDArray[Any] | ChunkedArray]]:
     """Return the header and the arrays of a learner, tables of records in chunks."""
-    lanes, slots = learner.linear._lanes, learner.features + 1
-    tables, touched = lanes.tables, lanes.touched()
+    lanes, slots = learner.state, learner.features + 1
+    tables, touched = lanes.tables, lanes.nonzero_rows()
     row_bytes = sum(table.nbytes // slots for table in tables.values())
     sparse = touched.size * (row_bytes + np.dtype(slot_dtype(slots)).itemsize) < slots * row_bytes
     header, arrays = _packed(learner)
@@ -67,7 +66,7 @@ def _chunks(name: str, table: NDArray[Any], chosen: NDArray[np.int64] | None) ->
 def pack_dense(learner: Learner) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return the header and the arrays of a learner, with the records of all features."""
     header, arrays = _packed(learner)
-    tables = learner.linear._lanes.tables
+    tables = learner.state.tables
     for name, table in tables.items():
         for start in range(0, len(table), BLOCK):
             _check_finite(name, table[start : start + BLOCK])
@@ -81,11 +80,11 @@ def _check_finite(name: str, array: NDArray[Any]) -> None:
 
 def _packed(learner: Learner) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the header and the arrays of a learner, without tables of records."""
-    lanes = learner.linear._lanes
+    lanes = learner.state
     arrays: dict[str, NDArray[Any]] = {"totals": lanes.sums.ravel()}
     if lanes.certified:
         arrays["dual"] = lanes.dual_sums.ravel()
-    arrays |= learner.pack()
+    arrays |= {} if learner.mixture is None else learner.mixture.pack()
     for name, array in arrays.items():
         _check_finite(name, array)
     header = {
@@ -96,9 +95,9 @@ def _packed(learner: Learner) -> tuple[dict[str, Any], dict[str, Any]]:
         "classes": learner.classes,
         "certified": bool(learner.certified),
         "rounds": learner.rounds,
-        "weight": learner.weight,
+        "weight": learner.total_importance,
         "gradient_lanes": list(lanes.layout.gradient_lanes),
-        **{name: getattr(learner, name) for name in learner.options},
+        **({} if learner.mixture is None else {"share": learner.share}),
     }
     return header, arrays
 
@@ -109,7 +108,7 @@ def unpack_learner(file: ModelFile, loss: Any = None) -> Learner:
     settings, classes = settings_from_json(header["settings"], loss, header), header["classes"]
     features, rounds = header_int("features", header["features"], low=1), header_int("rounds", header["rounds"])
     weight = header["weight"]
-    count, slots = settings.lanes * (1 if classes is None else header_int("classes", classes, low=2)), features + 1
+    count, slots = settings.n_settings * (1 if classes is None else header_int("classes", classes, low=2)), features + 1
     valid = isinstance(weight, int | float) and np.isfinite(weight) and weight >= 0 and rounds < 1 << 62
     if type(header["certified"]) is not bool or not isinstance(header["dtype"], str) or not valid:
         raise damaged("the header has invalid values")
@@ -118,28 +117,29 @@ def unpack_learner(file: ModelFile, loss: Any = None) -> Learner:
     stored = file.shape("slots")[0] if file.has("slots") else slots
     if file.shape("state")[0] != stored:
         raise damaged("the number of records does not match the header")
-    learner_class: Any = LEARNERS[header["kind"]]
-    options = {name: header[name] for name in learner_class.options}
-    shapes = learner_class.stored_arrays(settings, **options)
-    own_arrays = {name: file.array(name, np.float64, shape or file.shape(name)) for name, shape in shapes.items()}
-    learner: Learner = learner_class(features, settings, classes, header["dtype"], header["certified"], **options)
-    lanes = learner.linear._lanes
+    mixed = header["kind"] == "mixture"
+    names = Mixture.array_names(settings) if mixed else ()
+    own_arrays = {name: file.array(name, np.float64, file.shape(name)) for name in names}
+    share = header["share"] if mixed else None
+    learner = Learner(features, settings, classes, header["dtype"], header["certified"], share, mixed)
+    lanes = learner.state
     if header["gradient_lanes"] != list(lanes.layout.gradient_lanes):
         raise damaged(f"gradients of the lanes {header['gradient_lanes']} are not those of the settings")
     dual = file.array("dual", np.float64, (lanes.dual_sums.size,)) if lanes.certified else np.zeros(0)
     _read_tables(file, lanes, stored, rounds, settings.bias)
     for name, array in {"totals": totals, "dual": dual, **own_arrays}.items():
         _check_values(name, array, rounds)
-    lanes.sums[:], lanes.rounds, lanes.weight = totals.reshape(lanes.sums.shape), rounds, float(weight)
+    lanes.sums[:], lanes.rounds, lanes.total_importance = totals.reshape(lanes.sums.shape), rounds, float(weight)
     lanes.dual_sums[:] = dual.reshape(lanes.dual_sums.shape)
     try:
-        learner.unpack(own_arrays)
+        if learner.mixture is not None:
+            learner.mixture.unpack(own_arrays)
     except ValueError as error:
         raise damaged(str(error)) from error
     return learner
 
 
-def _read_tables(file: ModelFile, lanes: Lanes, stored: int, rounds: int, bias: bool) -> None:
+def _read_tables(file: ModelFile, lanes: State, stored: int, rounds: int, bias: bool) -> None:
     """Read the records of all slots, or of those that are stored, into the tables of a new learner."""
     slots = lanes.features + 1
     chosen: Any = slots_in_order(file, stored, slots, slots) if file.has("slots") else None

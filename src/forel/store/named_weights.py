@@ -63,14 +63,16 @@ def largest_weights(
     top : number of weights
     columns : names of features of an estimator or a river model
 
-    >>> from forel.learner.linear import Linear, Settings
-    >>> model = Linear(4, Settings(alpha=1.0, rate="scale_free", bias=False))
+    >>> from forel.learner.learner import Learner
+    >>> from forel.learner.settings import Settings
+    >>> model = Learner(4, Settings(alpha=1.0, rate="scale_free", bias=False))
     >>> _ = model.learn([[1.0, 1000.0, 0.0, 0.0]], [1])
     >>> [(w.slot, round(w.weight, 5), w.typical, round(w.contribution, 2)) for w in largest_weights(model, None, {}, 2)]
     [(0, 0.33333, 1.0, 0.33), (1, 0.00033, 1000.0, 0.33)]
     """
     trainable = not isinstance(model, ServingModel)
-    slots = model.seen[model.seen < model.features] if trainable else model.slots.astype(np.int64)
+    slots = model.active_coordinates if trainable else model.slots.astype(np.int64)
+    slots = slots[slots < model.features]
     weights = (model.weights_at(slots) if trainable else model.weights).astype(np.float64)
     sizes = _typical_values(model, slots, schema, bits)
     contributions = np.abs(weights) * sizes[:, None]
@@ -101,7 +103,7 @@ def _typical_values(
     """Return the typical absolute value of each slot."""
     sizes = np.ones(slots.size)
     if not isinstance(model, ServingModel) and model.settings.rate == "scale_free":
-        sizes = model.linear._lanes.scales[slots].astype(np.float64)
+        sizes = model.state.scales[slots].astype(np.float64)
     known = _slots(schema, bits)
     for k in np.flatnonzero(np.isin(slots, list(known))).tolist():
         sizes[k] = schema[known[int(slots[k])]]["typical"]

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from forel.data import Names, ReadOptions, read
 from forel.data.features.class_names import padded_names
 from forel.learner.contributions import MixtureExplanation
-from forel.learner.guard import unchanged
 from forel.learner.keyed import ONE_KEY, KeyedModels
+from forel.learner.locking import reading
 from forel.learner.settings import Settings
 from forel.losses.links import Probability
 from forel.losses.sigmoid import sigmoid_of_float
@@ -109,8 +109,8 @@ class Stored:
     def classes(self) -> tuple[str, ...] | None:
         """The names of several classes, which are 0, 1, ... if none were stored; None for one margin.
 
-        >>> from forel.learner.linear import Linear
-        >>> Stored(Linear(4, Settings("softmax"), classes=2)).classes
+        >>> from forel.learner.learner import Learner
+        >>> Stored(Learner(4, Settings("softmax"), classes=2)).classes
         ('0', '1')
         """
         count = number_of_classes(self.model)
@@ -129,8 +129,9 @@ class Stored:
         row : values by the names of columns, as in dicts that :func:`forel.data.read` takes; labels are ignored. For an
             estimator that was fitted with arrays, a sequence of values
 
-        >>> from forel.learner.linear import Linear, Settings
-        >>> Stored(Linear(16, Settings())).predict_one({"city": "Rome", "age": 31})
+        >>> from forel.learner.learner import Learner
+        >>> from forel.learner.settings import Settings
+        >>> Stored(Learner(16, Settings())).predict_one({"city": "Rome", "age": 31})
         0.5
         """
         if self.classes is not None or self.named_rows is not None:
@@ -157,8 +158,9 @@ class Stored:
     def explain_one(self, row: Mapping[str, Any]) -> Explanation:
         """Return the contribution of each feature of a row, by name.
 
-        >>> from forel.learner.linear import Linear, Settings
-        >>> explanation = Stored(Linear(16, Settings())).explain_one({"city": "Rome", "age": 31})
+        >>> from forel.learner.learner import Learner
+        >>> from forel.learner.settings import Settings
+        >>> explanation = Stored(Learner(16, Settings())).explain_one({"city": "Rome", "age": 31})
         >>> [(part.name, part.value) for part in explanation.contributions]
         [('city^Rome', 1.0), ('age', 31.0)]
         """
@@ -194,8 +196,9 @@ class Stored:
     def largest_weights(self, top: int = 20) -> list[NamedWeight]:
         """Return the weights that usually add most to a margin, with names, whatever the units of features.
 
-        >>> from forel.learner.linear import Linear, Settings
-        >>> Stored(Linear(16, Settings())).largest_weights()
+        >>> from forel.learner.learner import Learner
+        >>> from forel.learner.settings import Settings
+        >>> Stored(Learner(16, Settings())).largest_weights()
         []
         """
         self._check_one()
@@ -288,22 +291,23 @@ def save(
     Parameters
     ----------
     path : the file
-    model : a :class:`forel.learner.linear.Linear` or :class:`forel.learner.mixture.Mixture`, a fitted estimator, a
+    model : a :class:`forel.learner.learner.Learner`, a fitted estimator, a
         river model, or the result of :func:`forel.train`, :func:`load` or :func:`forel.store.serving_model`
     extra : JSON content to save with the model
     names : names of features by slot, as a reader records them; a serving model keeps those of its weights
     arrays : additional arrays of float64
 
     >>> import tempfile, pathlib
-    >>> from forel.learner.linear import Linear, Settings
+    >>> from forel.learner.learner import Learner
+    >>> from forel.learner.settings import Settings
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.forel"
-    >>> save(path, Linear(2, Settings()), extra={"labels": ["ham", "spam"]})
+    >>> save(path, Learner(2, Settings()), extra={"labels": ["ham", "spam"]})
     >>> load(path).extra
     {'labels': ['ham', 'spam']}
     """
-    with unchanged(model):
+    with reading(model):
         stored = model.__stored__() if hasattr(model, "__stored__") else Stored(model)
-        with unchanged(stored.model):
+        with reading(stored.model):
             header, parts = _pack(stored.model)
             names = stored.names if names is None else names
             header |= {
@@ -326,7 +330,7 @@ def _pack(model: Any) -> tuple[dict[str, Any], Mapping[str, NDArray[Any] | Chunk
         return pack_keyed(model)
     if getattr(model, "kind", None) in LEARNERS:
         return pack_learner(model)
-    expected = "a forel.learner.linear.Linear or Mixture, a fitted estimator, or a forel.store.ServingModel"
+    expected = "a forel.Learner, a fitted estimator, or a forel.store.ServingModel"
     raise refuse("model", type(model).__name__, expected)
 
 

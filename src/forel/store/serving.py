@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from forel.learner.guard import unchanged
 from forel.learner.keyed import ONE_KEY
-from forel.learner.linear import Linear
-from forel.learner.mixture import Mixture
+from forel.learner.learner import Learner
+from forel.learner.locking import reading
 from forel.learner.rows import rows_of
 from forel.losses.links import BY_NAME, Link, link_by_name
 from forel.store.files import ModelFile
@@ -46,8 +45,8 @@ class ServingModel:
 
     Weights are fixed: with ``rate="scale_free"``, a learner scales down a value larger than all before; this does not.
 
-    >>> from forel.learner.linear import Settings
-    >>> model = Linear(3, Settings(alpha=1.0, bias=False))
+    >>> from forel.learner.settings import Settings
+    >>> model = Learner(3, Settings(alpha=1.0, bias=False))
     >>> _ = model.learn([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], [1, 0])
     >>> small = serving_model(model, dtype=np.float16)
     >>> small.slots, small.predict([[1.0, 0.0, 0.0]]).round(2)
@@ -129,13 +128,13 @@ def serving_model(
 
     Parameters
     ----------
-    model : a :class:`forel.learner.linear.Linear`, a fitted estimator, or a mixture, whose best setting is used
+    model : a :class:`forel.learner.learner.Learner`, a fitted estimator, or a mixture, whose best setting is used
     lane : the lane to use; None for all
     dtype : type of the weights, float32 or float16, which takes half the space and has three digits
     X, y : rows and labels, as the learner accepts them, on which to measure the loss of both models
     mixed : keep the mixture of log-loss of two classes, without experts of a total weight of 1e-4
     """
-    with unchanged(model):
+    with reading(model):
         return _serving_model(model, lane, dtype, X, y, mixed)
 
 
@@ -147,22 +146,22 @@ def _serving_model(
         return _serving_mixture(model, dtype)
     if dtype not in (np.float32, np.float16, "float32", "float16"):
         raise refuse("dtype", dtype, "float32 or float16")
-    if isinstance(model, Mixture):
+    if isinstance(model, Learner) and model.mixture is not None:
         best = model.best_model
-        if lane is None and X is None and best < model.settings.lanes:
-            return _serving_setting(model.linear, best, dtype)
-        model = model.only(best)
-    if not isinstance(model, Linear):
+        if lane is None and X is None and best < model.settings.n_settings:
+            return _serving_setting(model.unmixed, best, dtype)
+        model = model.select_setting(best)
+    if not isinstance(model, Learner):
         by = getattr(model, "by", None)
         if by is not None:
             raise refuse("model", f"models by {by}", ONE_KEY)
         if isinstance(model, ServingModel):
             expected = "one that can learn, from which it was converted; it is for predictions already"
             raise refuse("model", f"a serving model of {model.weights.dtype}", expected)
-        expected = "one complete model: a forel.learner.linear.Linear or a fitted estimator"
+        expected = "one complete model: a forel.Learner or a fitted estimator"
         raise refuse("model", type(model).__name__, expected)
-    if lane is not None and (model.joint or not 0 <= whole("lane", lane) < model.lanes):
-        raise refuse("lane", lane, "None: its classes are one model" if model.joint else f"0 to {model.lanes - 1}")
+    if lane is not None and (model.joint or not 0 <= whole("lane", lane) < model.n_outputs):
+        raise refuse("lane", lane, "None: its classes are one model" if model.joint else f"0 to {model.n_outputs - 1}")
     columns = slice(None) if lane is None else slice(lane, lane + 1)
     small = _with_columns(model, model.weights_at, columns, dtype, _link(model, lane))
     if X is None:
@@ -172,10 +171,11 @@ def _serving_model(
     return replace(small, measured=losses)
 
 
-def _serving_setting(linear: Linear, setting: int, dtype: DTypeLike) -> ServingModel:
+def _serving_setting(linear: Learner, setting: int, dtype: DTypeLike) -> ServingModel:
     """Return the model of one setting, from the kernel of all of them, which is usually compiled already."""
     settings = linear.settings
-    small = _with_columns(linear, linear.weights_at, slice(setting, None, settings.lanes), dtype, _link(linear, None))
+    columns = slice(setting, None, settings.n_settings)
+    small = _with_columns(linear, linear.weights_at, columns, dtype, _link(linear, None))
     return replace(small, settings=settings_to_json(settings.only(setting)))
 
 
@@ -184,18 +184,18 @@ def _serving_mixture(model: Any, dtype: DTypeLike) -> ServingModel:
         raise refuse("mixed", True, "False, but for a mixture of log-loss of two classes")
     lanes, mixture = serving_mixture(model)
     link = model.settings.loss_function.link.name
-    return replace(_with_columns(model.linear, model.model_weights_at, lanes, dtype, link), mixture=mixture)
+    return replace(_with_columns(model.unmixed, model.model_weights_at, lanes, dtype, link), mixture=mixture)
 
 
 def _with_columns(
-    model: Linear,
+    model: Learner,
     weights_at: Callable[[NDArray[np.int64]], NDArray[Any]],
     columns: Any,
     dtype: DTypeLike,
     link: str,
 ) -> ServingModel:
     """Return the nonzero weights of some lanes, which ``weights_at`` returns for coordinates of the model."""
-    slots = model._lanes.touched()
+    slots = model.state.nonzero_rows()
     slots = slots[slots < model.features]
     exact = weights_at(slots)[:, columns]
     with np.errstate(over="ignore"):
@@ -216,12 +216,12 @@ def _with_columns(
     )
 
 
-def _link(model: Linear, lane: int | None) -> str:
+def _link(model: Learner, lane: int | None) -> str:
     link = model.settings.loss_function.link
     return link.one_vs_rest.name if model.classes is not None and lane is None else link.name
 
 
-def _mean_loss(model: Linear, margins: NDArray[Any], y: NDArray[Any], lane: int | None) -> float:
+def _mean_loss(model: Learner, margins: NDArray[Any], y: NDArray[Any], lane: int | None) -> float:
     """Return the mean loss over rows, and over lanes unless these are one model."""
     if y.shape != (len(margins),):
         raise ValueError(f"y: got shape {y.shape}, expected one label for each of {len(margins)} rows")

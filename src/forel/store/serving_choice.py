@@ -66,8 +66,9 @@ def choose_serving(model: Any, dtype: DTypeLike = np.float32, mixed: bool = Fals
     dtype : type of the weights
     mixed : serve the mixture in any case, because its predictions are calibrated
 
-    >>> from forel.learner.mixture import Mixture, Settings
-    >>> model = Mixture(1, Settings(alpha=(0.01, 1.0), bias=False))
+    >>> from forel.learner.learner import Learner
+    >>> from forel.learner.settings import Settings
+    >>> model = Learner(1, Settings(alpha=(0.01, 1.0), bias=False))
     >>> _ = model.learn(np.ones((50, 1)), [1] * 50)
     >>> print(choose_serving(model))
     alpha=1 alone (12 bytes of weights) instead of the mixture (... bytes of weights); its progressive loss was 0.13...,
@@ -77,7 +78,7 @@ def choose_serving(model: Any, dtype: DTypeLike = np.float32, mixed: bool = Fals
     guarantee = model.guarantee() if hasattr(model, "guarantee") else None
     if guarantee is None:
         return ServingChoice(alone, bytes=_size(alone))
-    loss, whole = float(model.averages[model.best_model]), model.loss / (model.ledger.weight or 1.0)
+    loss, whole = float(model.averages[model.best_model]), model.loss / (model.mixture.ledger.total_importance or 1.0)
     known = model.names[model.best_model], loss, whole, _size(alone)
     if not is_servable(model):
         return ServingChoice(alone, *known)

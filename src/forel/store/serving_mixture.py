@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.learner.mixture import Mixture
+from forel.learner.learner import Learner
 from forel.losses.margin import Mixing
 
 __all__ = ["ServingMixture", "is_servable", "serving_mixture"]
@@ -75,24 +75,31 @@ class ServingMixture:
 
 def is_servable(model: Any) -> bool:
     """Tell whether a learner is a mixture of log-loss of two classes, which a serving model can hold."""
-    return isinstance(model, Mixture) and model.classes is None and model.settings.loss_function.mixing is Mixing.BAYES
+    mixed = isinstance(model, Learner) and model.mixture is not None and model.classes is None
+    return mixed and model.settings.loss_function.mixing is Mixing.BAYES
 
 
-def serving_mixture(model: Mixture, negligible: float = NEGLIGIBLE) -> tuple[NDArray[np.intp], ServingMixture]:
+def serving_mixture(model: Learner, negligible: float = NEGLIGIBLE) -> tuple[NDArray[np.intp], ServingMixture]:
     """Return the lanes that a mixture needs, the best one first, and how they are mixed.
 
     Experts of the smallest weights are left out, up to a total of ``negligible``. A mixer needs all lanes.
     """
     from forel.learner.kernels.geometric import CLIP, CONSTANT, MARGIN_LIMIT
 
-    weights, count = model.pool.pooling.flat_weights(model.ledger), model.ledger.settings
+    mixture = model.mixture
+    assert mixture is not None
+    weights, count = mixture.flat_weights(), mixture.ledger.inputs
     order = np.argsort(weights, kind="stable")
     kept = np.ones(weights.size, bool)
     kept[order[np.cumsum(weights[order]) <= negligible]] = False
     lanes = np.arange(count) if kept[count:].any() else np.flatnonzero(kept[:count])
     best = model.best  # as in explanations of the learner
     lanes = np.array([best, *(lane for lane in lanes if lane != best)], np.intp)
-    mixers = model.ledger.mixer_states[kept[count:], 0] if kept[count:].any() else np.zeros((0, count + 1))
+    mixers = (
+        mixture.mixers.states[kept[count:], 0]
+        if mixture.mixers is not None and kept[count:].any()
+        else np.zeros((0, count + 1))
+    )
     chosen = np.concatenate([np.where(kept[lanes], weights[lanes], 0.0), weights[count:][kept[count:]]])
     affine = np.column_stack([mixers[:, lanes], CONSTANT * mixers[:, -1]])
     return lanes, ServingMixture(chosen / chosen.sum(), affine, CLIP, MARGIN_LIMIT)

@@ -18,9 +18,10 @@ SHOWN = 6  # columns or classes
 def summary(stored: "Stored") -> list[tuple[str, object]]:
     """Return the title and value of what is shown of a stored model; None for a value that is not defined.
 
-    >>> from forel.learner.linear import Linear, Settings
+    >>> from forel.learner.learner import Learner
+    >>> from forel.learner.settings import Settings
     >>> from forel.store.saving import Stored
-    >>> Stored(Linear(16, Settings(alpha=0.5)))
+    >>> Stored(Learner(16, Settings(alpha=0.5)))
     Stored model
       kind: linear
       settings: loss=logistic, algorithm=proximal, rate=adagrad, alpha=0.5, beta=1.0, l1=0.0, l2=0.0

@@ -20,7 +20,7 @@ from forel.data.regroup import regroup
 from forel.learner.compact import CompactLearner
 from forel.learner.grid import without_filters
 from forel.learner.keyed import ALL, KeyedLearner, KeyedModels, KeyedRows, LearnerOptions, key_text
-from forel.learner.protocol import Learner
+from forel.learner.learner import Learner
 from forel.learner.rows import CoalescedRows
 from forel.learner.settings import Settings
 from forel.store.atomic import Path

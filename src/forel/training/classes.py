@@ -24,8 +24,8 @@ FIRST = 10_000  # rows whose classes are counted, if their number is not given
 def metrics_for(settings: Settings, model: Any, names: Sequence[str] = ()) -> StreamMetrics:
     """Return empty metrics for predictions of a model.
 
-    >>> from forel.learner.linear import Linear
-    >>> metrics_for(Settings("hinge"), Linear(4, Settings("hinge"))).kind
+    >>> from forel.learner.learner import Learner
+    >>> metrics_for(Settings("hinge"), Learner(4, Settings("hinge"))).kind
     'sign'
     """
     link, count = class_link(model), number_of_classes(model)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data import Block, concatenate
-from forel.learner.protocol import Learner
+from forel.learner.learner import Learner
 from forel.learner.rows import CoalescedRows
 from forel.training.metrics import Report, StreamMetrics
 from forel.training.shuffle import take_rows

@@ -144,7 +144,7 @@ def certificate_values(progress: Progress) -> dict[str, float]:
     model = progress.model
     if not model.rounds:
         return {}
-    seen = model.seen
+    seen = model.active_coordinates
     proof = model.certificate(among=seen)
     norm, gradient_norm = L2(model.weights_at(seen).ravel().astype(float)), L2(proof.gradients)
     values = {"loss": proof.loss, "regret": proof.worst(l2=norm)}

@@ -12,8 +12,7 @@ from forel.data import Block, Problems
 from forel.data.features.class_names import padded_names
 from forel.data.features.rows import drop_rows
 from forel.data.holdout import Holdout
-from forel.learner.deferred import start_progress
-from forel.learner.protocol import Learner
+from forel.learner.learner import Learner
 from forel.learner.rows import CoalescedRows
 from forel.training.labels import ClassEncoder, LabelEncoder, label_encoder
 from forel.training.overlap import available_cores, overlapped
@@ -55,10 +54,10 @@ def learn_pass(
         raise refuse("subsample", sampling.rate, "labels of two classes with it")
     encoded: Iterator[Block]
     encoded = (_sampled(with_labels(block, labels), sampling) for block in marked_blocks(begun, state))
-    start: Start = partial(start_progress, model, again=not first)
+    start: Start = partial(model.begin, again=not first)
     steps: Iterator[Callable[[], Progress]]
     steps = (_start_block(model, state, labels.negative, block, holdout, start) for block in encoded)
-    concurrent = model.pool is not None and passes.threads != 0 and available_cores() > 1
+    concurrent = model.mixture is not None and passes.threads != 0 and available_cores() > 1
     yield from overlapped(steps, exact) if concurrent else (finish() for finish in steps)
 
 

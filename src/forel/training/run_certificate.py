@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from forel.learner.certificate_sums import CertificateSums
 from forel.learner.dual import Concavity, DualPoint, SlopeHistogram
+from forel.learner.learner import Learner
 from forel.learner.loss_floor import Frontier
-from forel.learner.protocol import Learner
 
 __all__ = ["RunCertificate"]
 

@@ -134,8 +134,9 @@ def prediction_link(stored: Stored, probabilities: bool = False) -> Callable[[An
     stored : the model
     probabilities : whether predictions are probabilities, with a column for each of several classes
 
-    >>> from forel.learner.linear import Linear, Settings
-    >>> stored = Stored(Linear(4, Settings("softmax"), classes=2))
+    >>> from forel.learner.learner import Learner
+    >>> from forel.learner.settings import Settings
+    >>> stored = Stored(Learner(4, Settings("softmax"), classes=2))
     >>> prediction_link(stored)(np.array([[0.0, 1.0]])), prediction_link(stored, probabilities=True)(np.zeros((1, 2)))
     (array(['1'], dtype='<U1'), array([[0.5, 0.5]]))
     """

@@ -4,10 +4,9 @@ from copy import deepcopy
 from dataclasses import fields
 from typing import Any
 
-from forel.learner.factory import make_learner
 from forel.learner.grid import default_grid
 from forel.learner.keyed import ONE_KEY, KeyedModels
-from forel.learner.protocol import Learner
+from forel.learner.learner import Learner
 from forel.learner.settings import Settings
 from forel.losses import MarginLoss
 from forel.losses.custom import Function
@@ -88,4 +87,4 @@ def initial_model(
         model: Learner = start.model
         # Settings are shared: kernels identify a user-defined loss by identity.
         return deepcopy(model, {id(settings): settings}) if copy else model
-    return make_learner(features, settings, classes, certified=certified, share=share)
+    return Learner(features, settings, classes, certified=certified, share=share)

@@ -12,7 +12,7 @@ from forel.data import Block, Names, Position, Problems, ReadOptions
 from forel.data.features.class_names import ClassNames
 from forel.data.features.kinds import Kinds
 from forel.data.position import BEGINNING
-from forel.learner.protocol import Learner
+from forel.learner.learner import Learner
 from forel.training.calibrating import Calibrator
 from forel.training.held_out_rows import HeldOutRows
 from forel.training.inclusion import Inclusion

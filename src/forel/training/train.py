@@ -18,7 +18,7 @@ from forel.data.pieces import Workers
 from forel.data.reader import names_for
 from forel.jit import compile_seconds
 from forel.learner.certificate_sums import CertificateSums
-from forel.learner.protocol import Learner
+from forel.learner.learner import Learner
 from forel.learner.settings import Settings
 from forel.losses import MarginLoss
 from forel.losses.custom import Function
@@ -111,7 +111,7 @@ def train(
     learners : with ``by``, learn the models elsewhere, such as :class:`forel.ray.RayKeys` on a Ray cluster,
         which does not change the result
     certified : keep the sums that a certificate needs
-    share : share of a mixture for drifting streams, as in :class:`forel.learner.mixture.Mixture`
+    share : share of a mixture for drifting streams, as in :class:`forel.learner.learner.Learner`
     shuffle : seed of a random order of the rows, by a temporary file in bounded memory; None for their own order
     subsample : learn from a random part of the negative rows, such as 0.1, with importances divided by it; None for all
     min_count : learn from a feature at its n-th row and later ones, for streams with many rare features; None for all

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from forel.data import Names, Problems
 from forel.data.features.label_words import LabelWords
 from forel.learner.contributions import MixtureExplanation
+from forel.learner.learner import Learner
 from forel.learner.loss_floor import Frontier
-from forel.learner.protocol import Learner
 from forel.notebook import card, plain
 from forel.store import Stored, save
 from forel.store.atomic import Path
@@ -178,7 +178,7 @@ class Trained:
         The calibration of a mixture is left out, because it is not that of the best setting.
         """
         calibrated = self.calibrated if self.model.guarantee() is None else None
-        return replace(self, model=self.model.only(), calibrated=calibrated)
+        return replace(self, model=self.model.select_setting(), calibrated=calibrated)
 
     def remove_checkpoint(self) -> None:
         """Remove the checkpoint of the run, once the model is saved elsewhere."""

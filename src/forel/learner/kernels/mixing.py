@@ -1,6 +1,6 @@
 r"""Mixtures of experts, weighted by their cumulative losses: exponential weights, fixed share, AdaHedge.
 
-The ``ledger`` is the array of :class:`forel.learner.ledger.Ledger`: the loss of the mixture, the largest importance,
+The ``ledger`` is the array of :class:`forel.learner.mixture.Ledger`: the loss of the mixture, the largest importance,
 the mixability gap, the smallest and the largest label, rows, the sum of importances, then the loss of each expert. Rows
 of negative importance are predicted only.
 

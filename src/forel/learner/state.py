@@ -1,6 +1,11 @@
-"""The state of several models that learn from the same rows: records, separate arrays, and running sums."""
+"""The state of several models that learn from the same rows: records, separate arrays, and running sums.
 
-from collections.abc import Callable, Iterator
+This module owns these arrays: it allocates, resizes, copies and joins them.
+"""
+
+import mmap
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from typing import Any, Literal
@@ -8,7 +13,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from forel.learner.aligned import aligned_zeros
 from forel.learner.certified_lanes import certified_lanes
 from forel.learner.kernels.spec import KernelSpec
 from forel.learner.layout import SUMS, Layout
@@ -18,29 +22,38 @@ from forel.learner.units import units_of
 from forel.losses.margin import DualShape
 from forel.validation import enough_memory, refuse, whole
 
-__all__ = ["BLOCK", "Labels", "Lanes", "summed"]
+__all__ = [
+    "BLOCK", "LabelCoding", "State", "add_part", "clear_lanes", "join_parts", "place_classes", "resize", "split_binary",
+    "split_parts", "summed",
+]  # fmt: skip
 
 BLOCK = 1 << 15  # coordinates processed at a time
 EXACT = 1 << 52  # below it, floats count exactly
 CHUNK = 64  # coordinates gathered at a time, whose records fit into the first-level cache
 SCAN_BYTES = 1 << 22  # bytes scanned for touched coordinates at a time
 FEWER = "use fewer bits, or fewer lanes"
+LINE = 64  # bytes of a cache line
+SMALL = 1 << 24  # bytes of arrays in pages of any size
+WIDE = 1 << 10  # bytes of records that are in small pages
+LARGE = 1 << 32  # bytes of arrays that are in small pages
+LANE_TABLES = ("state", "mark")  # tables with a column for each lane
+CLOCK = 3  # the sum that depends only on the number of rounds
 
-Labels = Literal["shared", "classes", "signs"]
+LabelCoding = Literal["shared", "classes", "signs"]
 
 
-class Lanes:
+class State:
     """The state of several models, with the layout of :class:`~forel.learner.layout.Layout`.
 
     Parameters
     ----------
     features : the number of features; one more coordinate is the bias
-    settings, dtype, certified : as in :class:`forel.learner.linear.Linear`
+    settings, dtype, certified : as in :class:`forel.learner.learner.Learner`
     lanes : the number of models: settings times classes
     labels : "shared" by all lanes, or coded for one lane per class: 0 and 1 ("classes") or ±1 ("signs")
 
-    >>> lanes = Lanes(3, Settings(), 2, np.float32)
-    >>> lanes.state.shape, lanes.rounds
+    >>> state = State(3, Settings(), 2, np.float32)
+    >>> state.numbers.shape, state.rounds
     ((4, 2, 2), 0)
 
     Survey: section 3.4
@@ -53,7 +66,7 @@ class Lanes:
         lanes: int,
         dtype: DTypeLike = np.float32,
         certified: bool = False,
-        labels: Labels = "shared",
+        labels: LabelCoding = "shared",
     ) -> None:
         self.features = whole("features", features, low=1)
         self.settings = settings
@@ -65,9 +78,9 @@ class Lanes:
         self._set_lanes(lanes, labels)
         self.reset()
 
-    def _set_lanes(self, lanes: int, labels: Labels) -> None:
+    def _set_lanes(self, lanes: int, labels: LabelCoding) -> None:
         s = self.settings
-        self.lanes, self.labels = lanes, labels
+        self.n_lanes, self.labels = lanes, labels
         shape, double = s.loss_function.dual_shape, self.dtype == np.float64
         histogram = shape is DualShape.ENTROPY
         concavity = (histogram and not s.loss_function.joint) or shape is DualShape.CONCAVE
@@ -81,7 +94,7 @@ class Lanes:
         """Return to the state before the first row; the system commits memory when coordinates are first used."""
         slots = self.features + 1
         size = self.layout.nbytes(slots)
-        request = f"features: got {self.features:,} in {self.lanes} lane{'s' * (self.lanes > 1)}"
+        request = f"features: got {self.features:,} in {self.n_lanes} lane{'s' * (self.n_lanes > 1)}"
         enough_memory(request, size, FEWER)
         try:
             self._allocate(slots)
@@ -89,7 +102,7 @@ class Lanes:
             message = f"{request}, which need {size / 1e9:,.1f} GB of memory, expected free memory; {FEWER}"
             raise MemoryError(message) from None
         self.rounds = 0
-        self.weight = 0.0
+        self.total_importance = 0.0
 
     def _allocate(self, slots: int) -> None:
         sizes = self.layout.sizes(slots)
@@ -98,13 +111,15 @@ class Lanes:
         self.scales[-1] = 1  # a constant feature is always 1
         self.last_round = np.zeros(sizes["last_round"], np.int64)
         self.drift_marks = np.zeros(sizes["drift_marks"])
-        self.totals = np.zeros((SUMS + self.layout.dual_sums) * self.lanes)
+        self.totals = np.zeros((SUMS + self.layout.dual_sums) * self.n_lanes)
 
-    def like(self, features: int | None = None, lanes: int | None = None, labels: Labels | None = None) -> "Lanes":
+    def empty_like(
+        self, features: int | None = None, lanes: int | None = None, labels: LabelCoding | None = None
+    ) -> "State":
         """Return lanes with the same settings in the initial state; arguments that are not None replace a size."""
         new = copy(self)
         new.features = self.features if features is None else features
-        new._set_lanes(self.lanes if lanes is None else lanes, labels or self.labels)
+        new._set_lanes(self.n_lanes if lanes is None else lanes, labels or self.labels)
         new.reset()
         return new
 
@@ -113,7 +128,8 @@ class Lanes:
         """The spec of the kernel for rows with values of any scale."""
         s, loss = self.settings, self.settings.loss_function
         per_class, units = self.labels != "shared" or loss.joint, s.rate == "scale_free"
-        return KernelSpec(loss.kernel, self.layout, s.bias, self.labels, s.lanes if per_class else 1, loss.joint, units)
+        settings = s.n_settings if per_class else 1
+        return KernelSpec(loss.kernel, self.layout, s.bias, self.labels, settings, loss.joint, units)
 
     @property
     def kernel(self) -> Any:
@@ -146,7 +162,7 @@ class Lanes:
             learned = importance[start : start + count]
             learned = learned[learned >= 0]
             self.note(importance=np.abs(learned - 1))
-            self.rounds, self.weight = self.rounds + learned.size, summed(self.weight, learned)
+            self.rounds, self.total_importance = self.rounds + learned.size, summed(self.total_importance, learned)
             return count
 
         return self._with_kernels(rows.number, process)
@@ -171,9 +187,9 @@ class Lanes:
         return self.records.reshape(-1, self.layout.width)
 
     @property
-    def state(self) -> NDArray[Any]:
+    def numbers(self) -> NDArray[Any]:
         """The records by coordinate, part and lane, the bias last."""
-        return self._rows[:, : self.layout.parts * self.lanes].reshape(self.features + 1, -1, self.lanes)
+        return self._rows[:, : self.layout.parts * self.n_lanes].reshape(self.features + 1, -1, self.n_lanes)
 
     @property
     def scales(self) -> NDArray[Any]:
@@ -184,14 +200,14 @@ class Lanes:
     def gradients(self) -> NDArray[Any]:
         """The sums of gradients g_{1:t} by coordinate, a column for each of the layout's certified lanes, in units."""
         kept = len(self.layout.gradient_lanes)
-        return self._rows[:, -3:][:, :kept] if kept else self.state[:, self.layout.gradient_part]
+        return self._rows[:, -3:][:, :kept] if kept else self.numbers[:, self.layout.gradient_part]
 
     def units(self, coordinates: NDArray[np.int64] | slice) -> NDArray[np.float64]:
         """Return the units in which z, n and g_{1:t} of coordinates are kept; 1 for rates without scales.
 
-        >>> lanes = Lanes(2, Settings(rate="scale_free"), 1)
-        >>> lanes.scales[:2] = 1.7e18, 0.3
-        >>> np.log2(lanes.units(slice(None)))
+        >>> state = State(2, Settings(rate="scale_free"), 1)
+        >>> state.scales[:2] = 1.7e18, 0.3
+        >>> np.log2(state.units(slice(None)))
         array([48.,  0.,  0.])
         """
         return units_of(self.scales[coordinates]) if self.settings.rate == "scale_free" else np.ones(1)
@@ -206,12 +222,12 @@ class Lanes:
     @property
     def sums(self) -> NDArray[np.float64]:
         """The running sums, a row for each of :data:`forel.learner.layout.SUMS` and a column for each lane."""
-        return self.totals[: SUMS * self.lanes].reshape(SUMS, self.lanes)
+        return self.totals[: SUMS * self.n_lanes].reshape(SUMS, self.n_lanes)
 
     @property
     def all_sums(self) -> NDArray[np.float64]:
         """The running sums with the further sums of certificates."""
-        return self.totals.reshape(-1, self.lanes)
+        return self.totals.reshape(-1, self.n_lanes)
 
     @property
     def dual_sums(self) -> NDArray[np.float64]:
@@ -228,7 +244,7 @@ class Lanes:
     def tables(self) -> dict[str, NDArray[Any]]:
         """Views of the records and separate arrays in use, a row for each coordinate, by their names in files."""
         slots, layout = self.features + 1, self.layout
-        tables: dict[str, NDArray[Any]] = {"state": self.state}
+        tables: dict[str, NDArray[Any]] = {"state": self.numbers}
         if layout.rate == "scale_free":
             tables["reach"] = self.scales.reshape(slots, 1)
         if layout.gradient_lanes:
@@ -236,10 +252,10 @@ class Lanes:
         if layout.keeps_round:
             tables["last"] = self.last_round.reshape(slots, 1)
         if layout.catch_up == "drift":
-            tables["mark"] = self.drift_marks.reshape(slots, self.lanes)
+            tables["mark"] = self.drift_marks.reshape(slots, self.n_lanes)
         return tables
 
-    def touched(self) -> NDArray[np.int64]:
+    def nonzero_rows(self) -> NDArray[np.int64]:
         """Return the coordinates with any nonzero bit in their record or in the separate arrays."""
         slots, (_, *separate) = self.features + 1, self.tables.values()
         tables = [_as_integers(table) for table in (self.records.reshape(slots, -1), *separate)]
@@ -256,34 +272,34 @@ class Lanes:
             touched.append(np.flatnonzero(used) + start)
         return np.concatenate(touched) if touched else np.empty(0, np.int64)
 
-    def take(self, other: "Lanes", lanes: slice) -> None:
+    def copy_lanes_from(self, other: "State", lanes: slice) -> None:
         """Copy some lanes of another state with the same features; memory of untouched coordinates is not committed.
 
         The sums of certificates are not copied if this state has none.
         """
         parts = min(self.layout.parts, other.layout.parts)
-        source, targets = ({**each.tables, "state": each.state[:, :parts]} for each in (other, self))
+        source, targets = ({**each.tables, "state": each.numbers[:, :parts]} for each in (other, self))
         if parts < self.layout.parts:  # which has g_{1:t} in its records, the other one after its scales
-            columns = [other.layout.gradient_lanes.index(lane) for lane in range(other.lanes)[lanes]]
+            columns = [other.layout.gradient_lanes.index(lane) for lane in range(other.n_lanes)[lanes]]
             source["gradients"], targets["gradients"] = other.gradients[:, columns], self.gradients
         for name, target in targets.items():
-            table = source[name][..., lanes] if name in ("state", "mark") else source[name]
+            table = source[name][..., lanes] if name in LANE_TABLES else source[name]
             for start in range(0, len(table), BLOCK):
                 part = table[start : start + BLOCK]
                 used = np.flatnonzero(part.any(axis=tuple(range(1, part.ndim))))
                 target[start + used] = part[used]
         self.all_sums[:] = other.all_sums[: len(self.all_sums), lanes]
-        self.rounds, self.weight = other.rounds, other.weight
+        self.rounds, self.total_importance = other.rounds, other.total_importance
 
-    def copied(self) -> "Lanes":
+    def copied(self) -> "State":
         """Return a copy; memory of untouched coordinates is not committed."""
-        new = self.like()
-        new.take(self, slice(None))
+        new = self.empty_like()
+        new.copy_lanes_from(self, slice(None))
         return new
 
     def weights(self, first: int, count: int) -> NDArray[Any]:
         """Return the weights of ``count`` coordinates from ``first`` on, a column for each lane."""
-        out = np.empty((count, self.lanes), self.dtype)
+        out = np.empty((count, self.n_lanes), self.dtype)
         for start, weights in self.blocks(first, count):
             out[start - first : start - first + len(weights)] = weights
         return out
@@ -295,7 +311,7 @@ class Lanes:
 
     def weights_at(self, coordinates: NDArray[np.int64]) -> NDArray[Any]:
         """Return the weights of coordinates, a column for each lane."""
-        out = np.empty((coordinates.size, self.lanes), self.dtype)
+        out = np.empty((coordinates.size, self.n_lanes), self.dtype)
         indices = coordinates.astype(index_dtype(self.features))
 
         def process(kernel: Any, start: int) -> int:
@@ -308,7 +324,7 @@ class Lanes:
         return out
 
     @property
-    def seen(self) -> NDArray[np.int64]:
+    def active_coordinates(self) -> NDArray[np.int64]:
         """The coordinates whose records are not zero, in order: those of the features that occurred in rows."""
         used = self.features + int(self.settings.bias)
         if self.scales.size == self.features + 1:  # scan one number per coordinate instead of a record
@@ -335,3 +351,120 @@ def summed(start: float, terms: NDArray[Any]) -> float:
     if float(start).is_integer() and start < EXACT and (terms == 1).all():
         return float(start) + terms.size
     return float(np.add.accumulate(np.concatenate(([start], terms)))[-1])
+
+
+def resize(old: State, features: int, lanes: int, labels: LabelCoding) -> State:
+    """Return a copy with more features or lanes; new ones are in the initial state."""
+    new, count, width = old.empty_like(features, lanes, labels), old.features, old.n_lanes
+    for name, table in new.tables.items():
+        wide, before = (table[..., :width] if name in LANE_TABLES else table), old.tables[name]
+        wide[:count], wide[-1] = before[:-1], before[-1]  # the bias is last
+    new.all_sums[:, :width] = old.all_sums
+    new.rounds, new.total_importance = old.rounds, old.total_importance
+    return new
+
+
+def add_part(old: State) -> State:
+    """Return the same number of new lanes, with the feature scales, rounds and importances of the old ones."""
+    new = old.empty_like()
+    for name, table in new.tables.items():
+        if name not in LANE_TABLES:
+            table[:] = old.tables[name]
+    new.rounds, new.total_importance = old.rounds, old.total_importance
+    return new
+
+
+def join_parts(parts: Sequence[State]) -> State:
+    """Return all lanes in one state; a single part is returned itself."""
+    first, width = parts[0], parts[0].n_lanes
+    if len(parts) == 1:
+        return first
+    joined = resize(first, first.features, width * len(parts), first.labels)
+    for k, part in enumerate(parts):
+        lanes = slice(k * width, (k + 1) * width)
+        for name in LANE_TABLES:
+            if name in part.tables:
+                joined.tables[name][..., lanes] = part.tables[name]
+        joined.all_sums[:, lanes] = part.all_sums
+    return joined
+
+
+def split_parts(state: State, width: int) -> tuple[State, ...]:
+    """Return parts of at most ``width`` lanes, the inverse of :func:`join_parts`."""
+    if state.n_lanes <= width:
+        return (state,)
+    parts = []
+    for start in range(0, state.n_lanes, width):
+        part = state.empty_like(lanes=width)
+        part.copy_lanes_from(state, slice(start, start + width))
+        parts.append(part)
+    return tuple(parts)
+
+
+def place_classes(old: State, count: int, places: Sequence[int], labels: LabelCoding) -> State:
+    """Return the lanes of ``count`` classes: the old ones at their places, the others in the initial state."""
+    settings = old.settings.n_settings
+    new = old.empty_like(lanes=count * settings, labels=labels)
+    for name, table in new.tables.items():
+        if name not in LANE_TABLES:
+            table[:] = old.tables[name]
+    for k, place in enumerate(places):
+        source, target = (slice(c * settings, (c + 1) * settings) for c in (k, place))
+        for name in LANE_TABLES:
+            if name in old.tables:
+                new.tables[name][..., target] = old.tables[name][..., source]
+        new.all_sums[:, target] = old.all_sums[:, source]
+    new.rounds, new.total_importance = old.rounds, old.total_importance
+    return new
+
+
+def split_binary(state: State, settings: int = 1) -> None:
+    """Make the first two classes of some settings from the model of the second class, in the lanes of the first.
+
+    For even losses, f(m, y) = f(−m, −y), the model of the first class is the same with the sign of all parts of a
+    record but n changed.
+    """
+    first, second, numbers = slice(0, settings), slice(settings, 2 * settings), state.numbers
+    numbers[:, :, second] = numbers[:, :, first]
+    numbers[:, 0, first] = 0 - numbers[:, 0, first]
+    numbers[:, 2:, first] = 0 - numbers[:, 2:, first]
+    state.all_sums[:, second] = state.all_sums[:, first]
+    if "mark" in state.tables:
+        state.tables["mark"][:, second] = state.tables["mark"][:, first]
+
+
+def clear_lanes(state: State, some: slice) -> None:
+    """Reset some lanes to the initial state; the penalty clock, which depends only on rounds, continues."""
+    state.numbers[:, :, some] = 0
+    state.all_sums[[row for row in range(len(state.all_sums)) if row != CLOCK], some] = 0
+
+
+def aligned_zeros(count: int, dtype: np.dtype[Any], record: int = 1) -> NDArray[Any]:
+    """Return zeros aligned to a cache line, in memory that the system commits only where it is written.
+
+    Memory is committed by huge pages of some megabytes where the system has them, of which a few thousand random
+    records touch all. Records of ``record`` numbers that take a good part of a small page are in small pages instead,
+    and so are large arrays, of which a few thousand records would commit the memory of a whole machine.
+
+    >>> aligned_zeros(3, np.dtype("float32")).ctypes.data % 64
+    0
+    """
+    size = count * dtype.itemsize
+    wide = record * dtype.itemsize >= WIDE and size > SMALL
+    if (wide or size > LARGE) and hasattr(mmap, "MADV_NOHUGEPAGE"):
+        return _small_pages(count, dtype)
+    padding = LINE // dtype.itemsize
+    raw = np.zeros(count + padding, dtype)
+    start = (-raw.ctypes.data % LINE) // dtype.itemsize
+    return raw[start : start + count]
+
+
+def _small_pages(count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return zeros in small pages, which begin with a page."""
+    try:
+        memory = mmap.mmap(-1, count * dtype.itemsize, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise MemoryError(str(error)) from None
+    with suppress(OSError):  # of systems without huge pages
+        memory.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(memory, dtype)

@@ -6,23 +6,23 @@ from functools import wraps
 from threading import RLock
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-__all__ = ["Guard", "changes", "changing", "reads", "unchanged"]
+__all__ = ["SeqLock", "reading", "reads", "writes", "writing"]
 
 S = TypeVar("S")
 T = TypeVar("T")
 P = ParamSpec("P")
 
 
-class Guard:
+class SeqLock:
     """A lock for changes, and a version that is odd during a change.
 
     Reads are optimistic: without the lock first, and again with it if the version was odd or changed meanwhile. A copy
-    of a model has its own guard, and a pickle holds no lock.
+    of a model has its own lock, and a pickle holds no lock.
 
-    >>> guard, numbers = Guard(), [0, 0]
-    >>> with guard.changing():
+    >>> lock, numbers = SeqLock(), [0, 0]
+    >>> with lock.writing():
     ...     numbers[:] = 1, 1
-    >>> guard.read(lambda: tuple(numbers)), guard.version
+    >>> lock.read(lambda: tuple(numbers)), lock.version
     ((1, 1), 2)
     """
 
@@ -33,11 +33,11 @@ class Guard:
         self.version = 0
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Guard, ()
+        return SeqLock, ()
 
     # Generators, so that an interrupt between acquiring the lock and entering the block still releases it.
     @contextmanager
-    def changing(self) -> Iterator[None]:
+    def writing(self) -> Iterator[None]:
         """Exclude other changes, and mark the version as odd."""
         with self.lock:
             self.check()
@@ -79,45 +79,45 @@ class Guard:
 
 
 @contextmanager
-def changing(*guards: Guard) -> Iterator[None]:
-    """Exclude other changes of several objects, in the order of their guards; a guard may be repeated.
+def writing(*locks: SeqLock) -> Iterator[None]:
+    """Exclude other changes of several objects, in the order of their locks; a lock may be repeated.
 
-    >>> guard = Guard()
-    >>> with changing(guard, guard):
-    ...     guard.version
+    >>> lock = SeqLock()
+    >>> with writing(lock, lock):
+    ...     lock.version
     1
     """
     with ExitStack() as stack:
-        for guard in dict.fromkeys(guards):
-            stack.enter_context(guard.changing())
+        for lock in dict.fromkeys(locks):
+            stack.enter_context(lock.writing())
         yield
 
 
-def unchanged(thing: Any) -> AbstractContextManager[None]:
-    """Exclude changes of an object that has a guard."""
-    guard: Guard | None = getattr(thing, "_guard", None)
-    return nullcontext() if guard is None else guard.reading()
+def reading(thing: Any) -> AbstractContextManager[None]:
+    """Exclude changes of an object that has a lock."""
+    lock: SeqLock | None = getattr(thing, "_lock", None)
+    return nullcontext() if lock is None else lock.reading()
 
 
-def changes(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
-    """Decorate a method that changes an object with a ``_guard``, one call at a time."""
+def writes(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
+    """Decorate a method that changes an object with a ``_lock``, one call at a time."""
 
     @wraps(method)
-    def guarded(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        guard: Guard = self._guard  # type: ignore[attr-defined]
-        with guard.changing():
+    def locked(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        lock: SeqLock = self._lock  # type: ignore[attr-defined]
+        with lock.writing():
             return method(self, *args, **kwargs)
 
-    return guarded
+    return locked
 
 
 def reads(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
-    """Decorate a method that reads an object with a ``_guard`` while nothing changes it."""
+    """Decorate a method that reads an object with a ``_lock`` while nothing changes it."""
 
     @wraps(method)
-    def guarded(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        guard: Guard = self._guard  # type: ignore[attr-defined]
-        with guard.reading():
+    def locked(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        lock: SeqLock = self._lock  # type: ignore[attr-defined]
+        with lock.reading():
             return method(self, *args, **kwargs)
 
-    return guarded
+    return locked

@@ -1,11 +1,15 @@
 """Models under threads: the fuzzer in a separate process, and the guards of copies."""
 
 import copy
+import os
 import pickle
+import signal
+import threading
 
 import numpy as np
 import pytest
 
+from forel.learner import locking
 from forel.learner.learner import Learner
 from forel.learner.settings import Settings
 from forel.sklearn import FTRLClassifier
@@ -47,3 +51,61 @@ def test_copies_have_a_guard_and_continue(make, duplicate):
     assert held.rounds == 9
     assert other._lock.lock.acquire(blocking=False)
     other._lock.lock.release()
+
+
+def exit_code_of_child(model):
+    """Fork; the child predicts, and is killed if it hangs."""
+    child = os.fork()
+    if not child:
+        signal.alarm(120)
+        try:
+            ok = np.isfinite(model.margins(X)).all()
+            os._exit(0 if ok else 1)
+        except RuntimeError as error:
+            os._exit(2 if "forked while another thread" in str(error) else 3)
+        finally:
+            os._exit(4)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_child_forked_while_another_thread_learns_predicts(monkeypatch):
+    monkeypatch.setattr(locking, "LONGEST_WAIT", 600.0)
+    model, stop = Learner(3, Settings(alpha=(0.1, 1.0))), threading.Event()
+    model.learn(X, Y)
+    model.margins(X)
+
+    def learn():
+        while not stop.is_set():
+            model.learn(X, Y)
+
+    thread = threading.Thread(target=learn)
+    thread.start()
+    try:
+        assert [exit_code_of_child(model) for _ in range(20)] == [0] * 20
+    finally:
+        stop.set()
+        thread.join()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_model_that_a_thread_was_changing_for_long_raises_in_the_child(monkeypatch):
+    monkeypatch.setattr(locking, "LONGEST_WAIT", 0.0)
+    model, other, begun, stop = Learner(3, Settings()), Learner(3, Settings()), threading.Event(), threading.Event()
+
+    def change():
+        with model._lock.writing():
+            begun.set()
+            stop.wait()
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    begun.wait()
+    try:
+        assert (exit_code_of_child(model), exit_code_of_child(other)) == (2, 0)
+    finally:
+        stop.set()
+        thread.join()
+    assert exit_code_of_child(model) == 0

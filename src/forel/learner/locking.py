@@ -1,16 +1,22 @@
 """Thread safety of models: one change at a time, and reads that see a consistent state."""
 
+import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import wraps
 from threading import RLock
 from typing import Any, Concatenate, ParamSpec, TypeVar
+from weakref import WeakSet
 
 __all__ = ["SeqLock", "reading", "reads", "writes", "writing"]
 
 S = TypeVar("S")
 T = TypeVar("T")
 P = ParamSpec("P")
+
+LONGEST_WAIT = 1.0  # seconds that a fork waits for changes by other threads to end
+PAUSE = 0.001  # seconds between two looks at the locks
 
 
 class SeqLock:
@@ -26,11 +32,13 @@ class SeqLock:
     ((1, 1), 2)
     """
 
-    __slots__ = ("lock", "version")
+    __slots__ = ("__weakref__", "lock", "torn", "version")
 
     def __init__(self) -> None:
         self.lock = RLock()
         self.version = 0
+        self.torn = False  # whether this process was forked in the middle of a change
+        _locks.add(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return SeqLock, ()
@@ -55,7 +63,12 @@ class SeqLock:
             yield
 
     def check(self) -> None:
-        """Raise if called from inside a change, in the thread that holds the lock."""
+        """Raise if called from inside a change, in the thread that holds the lock, or if the state is half changed."""
+        if self.torn:
+            raise RuntimeError(
+                "model: got a process that was forked while another thread of its parent was learning, expected a fork "
+                "between two calls that learn; load the model from a file, or start processes by spawn"
+            )
         if self.version & 1:
             raise RuntimeError(
                 "model: got a call from code that ran inside learning (such as __eq__ of a name, a conversion, a "
@@ -76,6 +89,55 @@ class SeqLock:
                     return result
         with self.reading():
             return function()
+
+
+_locks: WeakSet[SeqLock] = WeakSet()
+_held: list[SeqLock] = []  # by the thread that forks
+_forking = RLock()  # one thread at a time
+
+
+def _before_fork() -> None:
+    """Acquire all locks, so that the child has a consistent state of every model; give up after a while.
+
+    A thread may hold one lock and wait for another: none is kept while one of them is not free.
+    """
+    _forking.acquire()
+    end = time.monotonic() + LONGEST_WAIT
+    while True:
+        for lock in list(_locks):
+            if not lock.lock.acquire(blocking=False):
+                break
+            _held.append(lock)
+        else:
+            return
+        if time.monotonic() > end:
+            return
+        _release()
+        time.sleep(PAUSE)
+
+
+def _release() -> None:
+    while _held:
+        _held.pop().lock.release()
+
+
+def _in_parent() -> None:
+    _release()
+    _forking.release()
+
+
+def _in_child() -> None:
+    """Replace the locks of threads that the child does not have; models they were changing cannot be used."""
+    _in_parent()
+    for lock in list(_locks):
+        if lock.lock.acquire(blocking=False):
+            lock.lock.release()
+        else:
+            lock.lock, lock.torn = RLock(), bool(lock.version & 1)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_child=_in_child)
 
 
 @contextmanager

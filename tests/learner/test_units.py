@@ -146,6 +146,4 @@ def test_records_change_units_without_a_change_of_weights(algorithm, interpreted
     model.learn(np.where(some == 2, 2.0**20, 0)[None], [1], [0.0])
     after = model.state
     assert after.units(some).tolist() == [2.0**48 if k == 2 else 1 for k in some]
-    np.testing.assert_array_equal(
-        after.numbers[some, after.layout.gradient_part, 0] * after.units(some), gradients
-    )
+    np.testing.assert_array_equal(after.numbers[some, after.layout.gradient_part, 0] * after.units(some), gradients)

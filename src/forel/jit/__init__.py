@@ -5,7 +5,8 @@ machine code takes five milliseconds. ``folder`` finds the cache folder and chec
 and evicts its files, ``lock`` lets one process compile while others wait, ``key`` names a file by everything that its
 code depends on. ``compiling`` makes numba use this cache, ``linking`` turns machine code into a function, ``shipped``
 has LLVM code of a wheel, ``function`` chooses between linking and compiling, ``specialize`` copies modules with other
-constants. ``private`` has the private names of numba. Code is compiled again if its file is missing, damaged, or owned
+constants. ``private`` has the private names of numba, ``reachable`` what a
+user's function depends on. Code is compiled again if its file is missing, damaged, or owned
 by another user.
 """
 

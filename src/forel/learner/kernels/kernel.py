@@ -1,11 +1,8 @@
 """The functions of a kernel, loaded from the code cache or compiled by numba at the first call."""
 
 import hashlib
-import inspect
 import os
 import pathlib
-import secrets
-import sys
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, lru_cache, partial
@@ -15,6 +12,7 @@ from typing import Any
 from forel.jit import CachedFunction, compiled_function, disabled, sources, uncompiled
 from forel.jit.folder import folder
 from forel.jit.function import LOCK
+from forel.jit.reachable import contents
 from forel.jit.specialize import specialize
 from forel.learner.kernels.reference import bindings, constants
 from forel.learner.kernels.spec import FASTMATH, KernelSpec
@@ -95,7 +93,7 @@ def scoring_spec(spec: KernelSpec) -> KernelSpec:
 
 @lru_cache(maxsize=256)
 def _cached_function(name: str, spec: KernelSpec) -> CachedFunction:
-    return CachedFunction(name, _key(spec), partial(_compiled_function, name, spec))
+    return CachedFunction(name, str(_key(spec)), partial(_compiled_function, name, spec))
 
 
 def _compiled_function(name: str, spec: KernelSpec) -> Any:
@@ -128,7 +126,7 @@ def uncompiled_kernel(spec: KernelSpec, pad: bool = False) -> ModuleType:
 def compiled_kernel(spec: KernelSpec) -> ModuleType:
     """Return the functions of a spec compiled by numba, with the code cache.
 
-    A user-defined loss that cannot be imported by name is compiled in every process.
+    A user-defined loss is compiled in every process if it depends on more than numbers and compiled functions.
     """
     if disabled():
         plain = uncompiled_kernel(spec)
@@ -140,7 +138,7 @@ def compiled_kernel(spec: KernelSpec) -> ModuleType:
     loss: Any = spec.loss
     if not isinstance(loss, str) and not hasattr(loss, "py_func"):
         loss = numba.njit(error_model="numpy", nogil=True)(loss)
-    key = _key(spec) if isinstance(spec.loss, str) or _importable(spec.loss) else None
+    key = _key(spec)
     intrinsics = available()
     names = {**bindings(spec), **_decorators(key, intrinsics["allocate"]), **intrinsics}
     return _functions(spec, names, loss, None if key is None else f"forel_kernel_{key[:20]}")
@@ -203,13 +201,11 @@ def _decorators(key: str | None, allocate: Any) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=256)
-def _key(spec: KernelSpec) -> str:
-    """Return a hash of everything that a kernel is compiled from."""
-    loss = (
-        spec.loss
-        if isinstance(spec.loss, str)
-        else f"{spec.loss.__module__}.{spec.loss.__name__}\n{_source(spec.loss)}"
-    )
+def _key(spec: KernelSpec) -> str | None:
+    """Return a hash of everything that a kernel is compiled from; None if its loss reaches what has no key."""
+    loss = spec.loss if isinstance(spec.loss, str) else contents(spec.loss)
+    if loss is None:
+        return None
     parts = loss, sorted(map(repr, constants(spec).items())), os.environ.get("FOREL_INTRINSICS"), _sources()
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
@@ -218,18 +214,3 @@ def _key(spec: KernelSpec) -> str:
 def _sources() -> str:
     here = pathlib.Path(__file__).parent
     return sources(here, here / "intrinsics")
-
-
-def _source(loss: Any) -> str:
-    """Return the source of a loss's module, or a random token if there is none."""
-    module = inspect.getmodule(loss)
-    try:
-        return "" if module is None else inspect.getsource(module)
-    except OSError:
-        return secrets.token_hex()
-
-
-def _importable(loss: Any) -> bool:
-    """Return whether a later process can import the same function by its name."""
-    module: ModuleType | None = sys.modules.get(loss.__module__)
-    return loss.__module__ != "__main__" and getattr(module, loss.__name__, None) is loss

@@ -30,7 +30,7 @@ def main() -> None:
     examples = rows(ROWS)
     trained = forel.train(examples, label="y", bits=18)
     path = pathlib.Path(tempfile.mkdtemp()) / "serving.forel"
-    forel.save(path, serving_model(trained.model), trained.extra)
+    forel.save(path, serving_model(trained.learner), trained.extra)
     stored, requests = forel.load(path), [{k: v for k, v in row.items() if k != "y"} for row in examples]
     for row in requests:
         stored.predict_one(row)

@@ -77,7 +77,7 @@ def one(examples, folder, peers, loss):
     path = folder / "set.vw"
     path.write_text("".join(examples))
     trained = forel.train(path, default_grid(loss=loss))
-    model, times = trained.model, 2 if loss == "squared" else 1  # Vowpal Wabbit's squared loss is not halved
+    model, times = trained.learner, 2 if loss == "squared" else 1  # Vowpal Wabbit's squared loss is not halved
     found = {label: vw(path, words, loss) for label, words in PEERS.items()} if peers else {}
     if peers:
         found["best alpha"] = min(vw(path, f"--ftrl --ftrl_alpha {a} --ftrl_beta 1", loss) for a in ALPHAS)
@@ -113,7 +113,7 @@ def kinds_table(sets, chosen):
         path = pathlib.Path(folder) / "set.vw"
         for name, examples in sets.items():
             path.write_text("".join(examples()))
-            found = forel.train(path).explain_mixture()
+            found = forel.train(path).inspect().mixture
             more = {one.kind: f"{one.without / found.loss:+.2%}" for one in found.kinds}
             mark = " (chosen)" if name in chosen else ""
             print(f"| {name}{mark} | {found.loss:.5f} | {' | '.join(more.get(k, '') for k in kinds)} |", flush=True)
@@ -125,7 +125,7 @@ def batch():
     test = concatenate(read(DATA / "a9a.test.svm.gz"))
     learned = concatenate(read(DATA / "a9a.svm.gz"))
     y = test.labels > 0
-    margins = np.concatenate([m for _, m in predict_blocks(trained.stored, DATA / "a9a.test.svm.gz")])
+    margins = np.concatenate([m for _, m in predict_blocks(trained, DATA / "a9a.test.svm.gz")])
     losses = [log_loss(y, 1 / (1 + np.exp(-margins)))]
     X, rows = (block.matrix(1 << 22)[:, :200] for block in (learned, test))
     for C in np.geomspace(0.01, 100, 13):

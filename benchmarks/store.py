@@ -15,7 +15,8 @@ from scipy import sparse
 
 from forel.learner.learner import Learner
 from forel.learner.settings import Settings
-from forel.store import load, save, serving_model
+from forel.store import serving_model
+from forel.training.model import load, save
 from learner import FEATURES, PER_ROW, POPULAR
 
 

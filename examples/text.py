@@ -48,9 +48,9 @@ def main() -> None:
             for algorithm, name in NAMES.items():
                 settings = Settings(algorithm=algorithm, alpha=0.3, l1=l1, penalty_weight="every", bias=False)
                 trained = forel.train(path, settings, bits=18, holdout=5, names=True)
-                weights = trained.model.weights[:, 0]
-                assert trained.holdout is not None
-                print(f"{name:15} {l1:6g} {trained.holdout.auc:13.4f} {np.count_nonzero(weights):11,}")
+                weights = trained.learner.weights[:, 0]
+                assert trained.training.holdout is not None
+                print(f"{name:15} {l1:6g} {trained.training.holdout.auc:13.4f} {np.count_nonzero(weights):11,}")
                 if algorithm == "proximal":
                     smallest, names = weights, trained.names
         best = np.argsort(-np.abs(smallest), kind="stable")[:8]

@@ -40,14 +40,14 @@ if TYPE_CHECKING:
     from forel.learner.learner import Learner
     from forel.learner.settings import Settings
     from forel.sklearn import FTRLClassifier, FTRLRegressor
-    from forel.store import load, save
-    from forel.training.scoring import evaluate, predict
+    from forel.training.model import Model, evaluate, load, predict, save
     from forel.training.train import train
 
 __all__ = [
     "FTRLClassifier",
     "FTRLRegressor",
     "Learner",
+    "Model",
     "Settings",
     "cli",
     "data",
@@ -77,11 +77,12 @@ _HOMES = {
     "FTRLRegressor": ("sklearn", "FTRLRegressor"),
     "Learner": ("learner.learner", "Learner"),
     "Settings": ("learner.settings", "Settings"),
-    "evaluate": ("training.scoring", "evaluate"),
-    "load": ("store", "load"),
-    "predict": ("training.scoring", "predict"),
+    "evaluate": ("training.model", "evaluate"),
+    "Model": ("training.model", "Model"),
+    "load": ("training.model", "load"),
+    "predict": ("training.model", "predict"),
     "read": ("data", "read"),
-    "save": ("store", "save"),
+    "save": ("training.model", "save"),
     "train": ("training.train", "train"),
 }
 

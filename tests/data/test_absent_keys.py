@@ -124,7 +124,7 @@ def test_training_and_evaluation(tmp_path):
     settings = Settings(alpha=0.5)
     with pytest.raises(ValueError, match="importance: got 'wieght', which no row has"):
         forel.train(ROWS, settings, label="y", importance="wieght", bits=10)
-    stored = forel.train(ROWS, settings, label="y", importance="weight", ignore=["when"], bits=10).stored
+    stored = forel.train(ROWS, settings, label="y", importance="weight", ignore=["when"], bits=10)
     unweighted = [{key: row[key] for key in ("y", "n", "city")} for row in ROWS]
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # neither importances nor ignored keys are needed for a stored model
@@ -136,7 +136,7 @@ def test_training_and_evaluation(tmp_path):
 
 @pytest.mark.usefixtures("interpreted")
 def test_stored_crosses_do_not_warn():
-    stored = forel.train(ROWS, Settings(alpha=0.5), label="y", interactions=["city*n"], ignore=["when"], bits=10).stored
+    stored = forel.train(ROWS, Settings(alpha=0.5), label="y", interactions=["city*n"], ignore=["when"], bits=10)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(forel.predict(stored, [{"n": 1.0, "weight": 2.0}])) == 1

@@ -78,7 +78,7 @@ def test_models_are_trained_evaluated_and_used_on_arrays(interpreted):
     assert trained.report.loss == dense.report.loss
     assert forel.predict(trained, X).tolist() == forel.predict(dense, sparse.csr_matrix(X)).tolist()
     assert forel.evaluate(trained, (X, np.array(["no", "yes"])[Y])).report.rows == 60
-    assert trained.stored.predict_many(X)[:3] == pytest.approx(forel.predict(dense, X)[:3])
+    assert trained.predict_many(X)[:3] == pytest.approx(forel.predict(dense, X)[:3])
     lazy = forel.train(FRAME.assign(y=Y), settings, label="y", bits=8)
     other = forel.train(pl.from_pandas(FRAME.assign(y=Y)).lazy(), settings, label="y", bits=8)
     assert lazy.report.loss == other.report.loss == dense.report.loss

@@ -26,7 +26,7 @@ def csv(rows):
 
 def trained(source=None, form="csv", **reading):
     source = io.BytesIO(csv(ROWS)) if source is None else source
-    return forel.train(source, SETTINGS, format=form, label="click", bits=BITS, **reading).stored
+    return forel.train(source, SETTINGS, format=form, label="click", bits=BITS, **reading)
 
 
 def scores(stored, source, form="auto"):
@@ -129,7 +129,7 @@ def test_continued_training_uses_the_stored_kinds():
     more = [(2, "7", 0), (31, "b", 1)]
     stored = forel.train(
         io.BytesIO(csv(more)), start=trained(), format="csv",
-    ).stored  # fmt: skip
+    )  # fmt: skip
     assert stored.extra["reading"]["kinds"] == {"age": "number", "code": "category"}
     whole = trained(io.BytesIO(csv([*ROWS, *more])))
     assert scores(stored, as_dicts(ROWS[:4])) == scores(whole, as_dicts(ROWS[:4]))
@@ -167,9 +167,9 @@ def test_words_among_numbers_have_names_and_crosses():
 def test_kinds_survive_a_cache(tmp_path):
     (tmp_path / "1.csv").write_bytes(csv(ROWS))
     forel.train(str(tmp_path / "1.csv"), SETTINGS, label="click", bits=BITS, cache=tmp_path / "c")
-    stored = forel.train(str(tmp_path / "1.csv"), SETTINGS, label="click", bits=BITS, cache=tmp_path / "c").stored
+    stored = forel.train(str(tmp_path / "1.csv"), SETTINGS, label="click", bits=BITS, cache=tmp_path / "c")
     assert stored.extra["reading"]["kinds"] == {"age": "number", "code": "category"}
-    stored = forel.train(str(tmp_path / "c"), SETTINGS, bits=BITS).stored
+    stored = forel.train(str(tmp_path / "c"), SETTINGS, bits=BITS)
     assert stored.extra["reading"]["kinds"] == {"age": "number", "code": "category"}
     assert forel.evaluate(stored, str(tmp_path / "c")).report.rows == len(ROWS)
 
@@ -179,7 +179,7 @@ def test_kinds_survive_a_checkpoint(tmp_path):
     paths[0].write_bytes(csv(ROWS[:8]))
     paths[1].write_bytes(csv([(31, "7", 1), *ROWS * 9]))
     how = {"settings": SETTINGS, "label": "click", "bits": BITS, "block_bytes": 200, "passes": 2, "threads": 1}
-    whole = forel.train(list(map(str, paths)), **how).stored
+    whole = forel.train(list(map(str, paths)), **how)
 
     class Stop(Exception):
         pass
@@ -193,7 +193,7 @@ def test_kinds_survive_a_checkpoint(tmp_path):
         keeping = {"checkpoint": tmp_path / "m", "checkpoint_every": 1, "resume": True}
         with pytest.raises(Stop):
             forel.train(list(map(str, paths)), progress=stop, **how, **keeping)
-        stored = forel.train(list(map(str, paths)), **how, **keeping).stored
+        stored = forel.train(list(map(str, paths)), **how, **keeping)
         assert stored.extra == whole.extra
         assert scores(stored, as_dicts(ROWS[:4])) == scores(whole, as_dicts(ROWS[:4]))
         (tmp_path / "m").unlink()

@@ -15,8 +15,7 @@ from forel.data import Malformed, concatenate, cross_slot, read, slot
 from forel.data.features.crosses import MOST, parse_crosses
 from forel.data.pipeline import ordered_blocks
 from forel.learner.settings import Settings
-from forel.store import load
-from forel.training.scoring import evaluate
+from forel.training.model import evaluate, load
 from forel.training.train import train
 from reference_parsers import VW_LINES, examples
 
@@ -197,5 +196,5 @@ def test_a_model_stores_its_crosses(tmp_path):
     assert trained.report.loss < 0.1
     trained.save(tmp_path / "m.forel")
     assert evaluate(load(tmp_path / "m.forel"), rows).report.loss < 0.05
-    assert trained.model.weights[cross_slot(("x1", "a"), ("z0", "b"), bits=12)] > 1
-    assert trained.model.weights[slot("x1", "a", bits=12)] < 1
+    assert trained.learner.weights[cross_slot(("x1", "a"), ("z0", "b"), bits=12)] > 1
+    assert trained.learner.weights[slot("x1", "a", bits=12)] < 1

@@ -136,20 +136,20 @@ def test_a_model_stores_the_order(tmp_path, interpreted):
     rows = [{"when": f"{1 + k % 12}/{1 + k % 28}/2023", "n": k % 3, "y": k % 2} for k in range(60)]
     trained = forel.train(rows, Settings(alpha=1.0), label="y", date=["when:mdy"], bits=12)
     expected = forel.predict(trained, rows)
-    forel.save(tmp_path / "m", trained.model, trained.extra)
+    forel.save(tmp_path / "m", trained.learner, trained.extra)
     assert forel.predict(forel.load(tmp_path / "m"), pd.DataFrame(rows)).tolist() == expected.tolist()
-    forel.save(tmp_path / "s", serving_model(trained.model), trained.extra)
+    forel.save(tmp_path / "s", serving_model(trained.learner), trained.extra)
     serving = forel.load(tmp_path / "s")
     assert [serving.predict_one(row) for row in rows] == pytest.approx(expected.tolist(), rel=1e-5)
 
 
 def test_a_model_stores_which_columns_are_dates(tmp_path, interpreted):
     trained = forel.train(sources()["frame"], Settings(alpha=1.0), label="y", bits=12)
-    assert trained.reading["kinds"]["when"] == "date"
+    assert trained.extra["reading"]["kinds"]["when"] == "date"
     expected = forel.predict(trained, ROWS)
     for source in sources().values():
         assert forel.predict(trained, source) == pytest.approx(expected, rel=1e-6)  # features in another order
-    forel.save(tmp_path / "m", serving_model(trained.model), trained.extra)
+    forel.save(tmp_path / "m", serving_model(trained.learner), trained.extra)
     serving = forel.load(tmp_path / "m")
     assert [serving.predict_one(row) for row in ROWS] == pytest.approx(expected.tolist(), rel=1e-5)
 

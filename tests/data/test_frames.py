@@ -57,9 +57,9 @@ def test_models_do_not_depend_on_an_index():
     plain = forel.train(FRAME, SETTINGS, label="click", bits=12)
     other = forel.train(INDICES["numbers"], SETTINGS, label="click", bits=12)
     assert plain.report.loss == other.report.loss
-    assert forel.evaluate(plain.stored, INDICES["named"]).report.calibration == pytest.approx(1, abs=0.02)
-    ((_, margins),) = predict_blocks(other.stored, INDICES["strings"].drop(columns="click"))
-    ((_, wanted),) = predict_blocks(plain.stored, pl.from_pandas(FRAME))
+    assert forel.evaluate(plain, INDICES["named"]).report.calibration == pytest.approx(1, abs=0.02)
+    ((_, margins),) = predict_blocks(other, INDICES["strings"].drop(columns="click"))
+    ((_, wanted),) = predict_blocks(plain, pl.from_pandas(FRAME))
     assert margins.tolist() == wanted.tolist()
 
 
@@ -71,7 +71,7 @@ WEIGHED = FRAME.assign(weight=2.0)
 
 @pytest.mark.parametrize("form", ["frame", "csv", "parquet", "dicts"])
 def test_importance_is_one_where_a_model_is_given_none(form, tmp_path):
-    stored = forel.train(WEIGHED, SETTINGS, label="click", importance="weight", bits=12).stored
+    stored = forel.train(WEIGHED, SETTINGS, label="click", importance="weight", bits=12)
     FRAME.to_parquet(tmp_path / "frame.parquet")
     how = {"format": "csv"} if form == "csv" else {}
 
@@ -95,24 +95,24 @@ def test_importance_is_one_where_a_model_is_given_none(form, tmp_path):
 
 def test_going_on_leaves_the_model_as_it_was(tmp_path):
     for settings in (SETTINGS, Settings(alpha=(0.1, 1.0))):
-        stored = forel.train(FRAME, settings, label="click", bits=12, certified=True).stored
+        stored = forel.train(FRAME, settings, label="click", bits=12, certified=True)
         before = [margins.tolist() for _, margins in predict_blocks(stored, FRAME)]
         more = forel.train(FRAME, start=stored)
         again = forel.train(FRAME, start=stored)
-        assert stored.model.rounds == 40
-        assert more.model.rounds == 80
+        assert stored.learner.rounds == 40
+        assert more.learner.rounds == 80
         assert [margins.tolist() for _, margins in predict_blocks(stored, FRAME)] == before
         assert more.report.loss == again.report.loss
         forel.save(tmp_path / "m", stored)
         assert forel.train(FRAME, start=tmp_path / "m").report.loss == more.report.loss
-        assert forel.train(FRAME, start=more).model.rounds == 120
+        assert forel.train(FRAME, start=more).learner.rounds == 120
         own = forel.train(FRAME, start=stored, copy=False)
-        assert own.model is stored.model
+        assert own.learner is stored.learner
         assert own.report.loss == more.report.loss
 
 
 def test_names_of_the_model_that_training_went_on_from_stay(tmp_path):
-    stored = forel.train(FRAME, SETTINGS, label="click", bits=12, names=True).stored
+    stored = forel.train(FRAME, SETTINGS, label="click", bits=12, names=True)
     more = forel.train(pd.DataFrame({"site": ["new"], "click": [1]}), start=stored)
     assert len(stored.names) == 2
     assert len(more.names) == 3
@@ -120,9 +120,9 @@ def test_names_of_the_model_that_training_went_on_from_stay(tmp_path):
 
 def test_continued_training_keeps_the_extra_content_of_the_model(tmp_path):
     trained = forel.train(FRAME, SETTINGS, label="click", bits=12)
-    forel.save(tmp_path / "m", trained.model, {**trained.extra, "mine": [1, 2]})
+    forel.save(tmp_path / "m", trained.learner, {**trained.extra, "mine": [1, 2]})
     more = forel.train(FRAME, start=forel.load(tmp_path / "m"))
-    assert more.extra["mine"] == more.stored.extra["mine"] == [1, 2]
+    assert more.extra["mine"] == more.extra["mine"] == [1, 2]
     assert more.extra["report"]["rows"] == 40
     more.save(tmp_path / "n")
     assert forel.load(tmp_path / "n").extra["mine"] == [1, 2]

@@ -357,4 +357,4 @@ def test_models_are_the_same_from_dicts_and_lines(tmp_path):
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
     options = {"label": "y", "ignore": ["id"], "bits": 12, "names": True}
     one, two = (train(source, Settings(), **options) for source in (rows, tmp_path / "a.jsonl"))
-    assert one.model.state.numbers.tobytes() == two.model.state.numbers.tobytes()
+    assert one.learner.state.numbers.tobytes() == two.learner.state.numbers.tobytes()

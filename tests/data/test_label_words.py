@@ -108,7 +108,7 @@ def test_a_model_stores_its_label_words_for_every_interface(tmp_path, interprete
     assert trained.label_words == LabelWords("ham", "spam")
     numbers = [{**row, "y": float(row["y"] == "spam")} for row in rows]
     same = forel.train(numbers, SETTINGS, label="y", bits=8)
-    np.testing.assert_array_equal(same.model.weights, trained.model.weights)
+    np.testing.assert_array_equal(same.learner.weights, trained.learner.weights)
     trained.save(tmp_path / "m.forel")
     stored = forel.load(tmp_path / "m.forel")
     for source in (rows, [row for row in rows if row["y"] == "spam"]):

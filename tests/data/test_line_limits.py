@@ -206,8 +206,8 @@ def test_a_quote_reaches_a_megabyte_and_no_further():
 def test_rows_after_an_open_quote_are_learned_from(tmp_path):
     (tmp_path / "a.csv").write_bytes(b"y,site\n" + b'1,"open\n' + b"1,news\n0,shop\n" * 100)
     trained = forel.train(tmp_path / "a.csv", Settings(alpha=1.0), label="y", bits=10, on_error="skip")
-    assert trained.rows == 200
-    assert trained.problems.count == 1
+    assert trained.training.rows == 200
+    assert trained.training.problems.count == 1
     with pytest.raises(ValueError, match=r"a.csv, line 2: got an open quote in '1,\"open'"):
         forel.train(tmp_path / "a.csv", Settings(alpha=1.0), label="y", bits=10)
 

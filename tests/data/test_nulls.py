@@ -79,7 +79,7 @@ def test_models(text):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the text is missing
             assert forel.predict(trained, [row]) == forel.predict(trained, [known])
-        assert trained.stored.predict_one(row) == trained.stored.predict_one(known)
+        assert trained.predict_one(row) == trained.predict_one(known)
         with pytest.raises(ValueError, match="dicts, line 1: got no label"):
             forel.evaluate(trained, [row])
         with pytest.raises(ValueError, match="dicts, line 2: got no label"):

@@ -77,7 +77,7 @@ def test_training_from_a_store_gives_the_same_model_and_resumes(folder, bucket, 
     assert fingerprints(url)[0][:2] == ["s3://deeper/a3.vw", (folder / "deeper" / "a3.vw").stat().st_size]
     resumed = forel.train(url, settings, resume=True, **saving, **options)
     for trained, name in ((alone, "one"), (resumed, "other")):
-        forel.save(tmp_path / name, trained.model)
+        forel.save(tmp_path / name, trained.learner)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
 
 

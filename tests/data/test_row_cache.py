@@ -99,7 +99,7 @@ def written(path, key=None, **parts):
 def test_numbers_that_no_source_gives_never_reach_a_model(tmp_path, parts, message):
     path = tmp_path / "c.cache"
     written(path)
-    assert train(path, Settings(alpha=1.0)).rows == 2
+    assert train(path, Settings(alpha=1.0)).training.rows == 2
     written(path, **parts)
     for way in (lambda: whole_block(path), lambda: train(path, Settings(alpha=1.0))):
         with pytest.raises(Malformed, match=rf"c\.cache, line 1: got {re.escape(message)}.*, expected a whole cache"):

@@ -160,11 +160,11 @@ def test_models_store_how_text_is_split(tmp_path, interpreted):
     rows = messages()
     trained = forel.train(rows, Settings(alpha=1.0), label="label", text=["text"], ngram=2, bits=14)
     assert trained.report.auc > 0.9
-    assert trained.reading["text"] == ["text"]
+    assert trained.extra["reading"]["text"] == ["text"]
     table = pa.Table.from_pylist(rows)
     expected = forel.predict(trained, table)
     assert np.array_equal(expected, forel.predict(trained, rows))
-    forel.save(tmp_path / "m", serving_model(trained.model), trained.extra)
+    forel.save(tmp_path / "m", serving_model(trained.learner), trained.extra)
     serving = forel.load(tmp_path / "m")
     assert [serving.predict_one(row) for row in rows] == pytest.approx(expected.tolist(), rel=1e-5)
     names = [part.name for part in serving.explain_one({"text": "free cash"}).contributions]

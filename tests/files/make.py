@@ -12,7 +12,8 @@ from forel.learner.learner import Learner
 from forel.learner.settings import Settings
 from forel.losses import Quantile
 from forel.sklearn import FTRLClassifier
-from forel.store import load, save, serving_model
+from forel.store import serving_model
+from forel.training.model import load, save
 from forel.training.scoring import predict_blocks
 from forel.training.train import train
 
@@ -97,7 +98,7 @@ def write_all(folder):
 def found(path):
     """Return the predictions of a file, and for learners those after more rows."""
     stored = load(path)
-    model = stored.model
+    model = stored.learner
     if path.stem in ("trained", "checkpoint"):
         margins = [m for _, m in predict_blocks(stored, text())]
         return {"margins": np.concatenate(margins).tolist(), "names": sorted(stored.names[k] for k in stored.names)}
@@ -113,7 +114,7 @@ def resumed(folder, checkpoint):
     copy = pathlib.Path(folder) / "copy"
     shutil.copy(checkpoint, copy)
     trained = training(folder, checkpoint=copy, resume=True, checkpoint_every=10**6)
-    return np.concatenate([m for _, m in predict_blocks(trained.stored, text())]).tolist()
+    return np.concatenate([m for _, m in predict_blocks(trained, text())]).tolist()
 
 
 def text():

@@ -22,8 +22,8 @@ from safetensors.numpy import save_file
 
 from forel.data import Block, Problems, concatenate, read
 from forel.data.sources.row_cache import CacheWriter
-from forel.store import load
 from forel.store.header import canonical_json
+from forel.training.model import load
 from forel.training.row_cache import write_cache
 from forel.training.scoring import predict_blocks
 from tests.files import make
@@ -47,7 +47,7 @@ def digest(path):
     if "reading" in stored.extra:
         with make.text() as source:
             return np.concatenate([m for _, m in predict_blocks(stored, source)]).tolist()
-    return stored.model.margins(make.rows(8, 100)[0]).tolist()
+    return stored.learner.margins(make.rows(8, 100)[0]).tolist()
 
 
 def opens(pipe):

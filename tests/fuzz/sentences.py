@@ -88,11 +88,11 @@ class Run:
 
 def report_violations(trained, loss, run, y, weight, learned):
     """The reasons why the averages of a run's tables are false: of each pass, and of the rows held out."""
-    last = len(trained.passes)
-    known = {f"pass {k}": (trained.passes[k - 1].loss, k, learned) for k in range(1, last + 1)}
+    last = len(trained.training.passes)
+    known = {f"pass {k}": (trained.training.passes[k - 1].loss, k, learned) for k in range(1, last + 1)}
     known["report"] = (trained.report.loss, 1, learned)
-    if trained.holdout is not None and not learned.all():
-        known["holdout"] = (trained.holdout.loss, last, ~learned)
+    if trained.training.holdout is not None and not learned.all():
+        known["holdout"] = (trained.training.holdout.loss, last, ~learned)
     found = []
     for name, (shown, number, rows) in known.items():
         own = oracle.average(loss, run.margins(number)[rows], y[rows], weight[rows])
@@ -122,7 +122,7 @@ def trained_violations(rng, loss, kind):
                 pathlib.Path(folder), rows, bool(rng.random() < 0.2), label="label", importance="weight", bits=BITS,
                 certified=True, holdout=holdout, passes=passes, **begin,
             )  # fmt: skip
-            stored = run.trained.stored
+            stored = run.trained
             if rng.random() < 0.3:
                 run.trained.save(pathlib.Path(folder) / "model.forel")
                 stored = forel.load(pathlib.Path(folder) / "model.forel")
@@ -135,9 +135,9 @@ def trained_violations(rng, loss, kind):
         for k in range(1, passes + 1):  # margins of every setting before each pass learned the rows
             each = alone.progress(dense, b, c) if settings.n_settings > 1 else run.margins(k)[learned][:, None]
             learned_rows.append((k, a, b, c, each.astype(float)))
-        words, own = run.trained.certificate, oracle.average(loss, m, b, c)
+        words, own = run.trained.training.certificate, oracle.average(loss, m, b, c)
         scales = scales_of(np.concatenate([rows[0] for rows in made]), settings)
-        model = learned_model(stored.model, SLOTS)
+        model = learned_model(stored.learner, SLOTS)
         rows, known = with_constant(a, settings), f"these 2^{BITS} hashed features"
         why = oracle.certificate_violation(words, loss, rows, b, c, own, model, scales, known)
         violations += [f"{words}: {why}"] if why else []
@@ -147,11 +147,11 @@ def trained_violations(rng, loss, kind):
         every = [np.concatenate(part) for part in (each, x, labels, scale)]
         full = full_margins(settings, loss, np.float32(every[1]).astype(float), *every[2:])
         first = np.repeat(np.array(passes_of) == 1, [len(part) for part in each])
-        violations += mixture_violations(stored.model, loss, m, every[0][first], full[first], b, c)
+        violations += mixture_violations(stored.learner, loss, m, every[0][first], full[first], b, c)
     if rng.random() < 0.5:  # the sentence of a stored model is about the rows of all runs and passes
         a, b, c, each = (np.concatenate(columns) for columns in list(zip(*learned_rows, strict=True))[1:])
-        best = m if passes == 1 else each[:, getattr(stored.model, "best", 0)]
-        words, own = stored.model.summary(), oracle.average(loss, best, b, c)
+        best = m if passes == 1 else each[:, getattr(stored.learner, "best", 0)]
+        words, own = stored.learner.summary(), oracle.average(loss, best, b, c)
         why = oracle.certificate_violation(words, loss, with_constant(a, settings), b, c, own, model, scales)
         violations += [f"{words}: {why}"] if why else []
     return settings, violations

@@ -93,7 +93,7 @@ def test_a_positive_label_that_no_row_has_is_a_warning(folder):
         trained = forel.train("rows.csv", label="churn", positive="maybe", bits=10)
     with warnings.catch_warnings():  # rows of a later day may have none
         warnings.simplefilter("error")
-        forel.train("rows.csv", start=trained.stored)
+        forel.train("rows.csv", start=trained)
 
 
 @pytest.mark.filterwarnings("default")
@@ -143,10 +143,10 @@ def test_spaces_around_cells_and_names_do_not_matter(folder):
     (folder / "spaced.csv").write_text(spaced)
     trained = {name: forel.train(f"{name}.csv", label="churn", bits=12, names=True) for name in ("rows", "spaced")}
     plain, other = trained["rows"], trained["spaced"]
-    assert (plain.model.weights == other.model.weights).all()
+    assert (plain.learner.weights == other.learner.weights).all()
     assert {plain.names[k] for k in plain.names} == {other.names[k] for k in other.names}
     assert "city^Oslo" in {plain.names[k] for k in plain.names}
-    assert plain.schema == other.schema
+    assert plain.extra["schema"] == other.extra["schema"]
     summary = CliRunner().invoke(app, ["peek", "spaced.csv"]).stdout
     assert "--label churn --model" in summary
 
@@ -204,7 +204,7 @@ def models(folder):
     """Models of the rows: one, one for each city, of several classes, and of an estimator."""
     one = forel.Settings(alpha=0.5)
     forel.train("rows.csv", one, label="churn", bits=10).save("m")
-    forel.save("serving", serving_model(forel.load("m").model))
+    forel.save("serving", serving_model(forel.load("m").learner))
     forel.train("rows.csv", one, label="churn", bits=10, by="city").save("by")
     forel.train("numbers.csv", one, label="y", bits=10, classes=3).save("classes")
     frame = pd.DataFrame({"age": [20, 30, 40, 50], "height": [1.6, 1.7, 1.8, 1.9]})
@@ -220,7 +220,7 @@ def test_the_model_of_one_key_in_a_file(models):
     expected = forel.predict("by", rows).tolist()
     assert forel.predict("oslo", rows).tolist() == expected
     assert forel.predict("small", rows).tolist() == pytest.approx(expected, rel=1e-5)
-    assert forel.train("rows.csv", start="oslo").model.rounds == 80
+    assert forel.train("rows.csv", start="oslo").learner.rounds == 80
     (models / "one.csv").write_text(HEADER + "31,Oslo,a,no\n")
     done = CliRunner().invoke(app, ["explain", "one.csv", "--model", "by", "--key", "Oslo", "--json"])
     assert json.loads(done.output)["prediction"] == pytest.approx(expected[0], rel=1e-5)
@@ -228,7 +228,7 @@ def test_the_model_of_one_key_in_a_file(models):
 
 def test_values_that_are_not_dates_are_named_so(folder):
     rows = [{"when": f"{1 + k % 28}/1/2024", "n": k, "y": k % 2} for k in range(40)]
-    stored = forel.train(rows, forel.Settings(alpha=0.5), label="y", date=["when:dmy"], bits=10).stored
+    stored = forel.train(rows, forel.Settings(alpha=0.5), label="y", date=["when:dmy"], bits=10)
     with pytest.warns(UserWarning, match="1 of the values of 'when' are not dates"):
         forel.predict(stored, [*rows, {"when": "soon"}])
 
@@ -239,7 +239,7 @@ def test_labels_as_a_second_argument_name_the_place_for_them():
         forel.train(frame, pd.Series([0, 1] * 5))
     with pytest.raises(ValueError, match=r"settings: got 'str', .*; label='age' names a column of labels"):
         forel.train(frame, "age")
-    with pytest.raises(ValueError, match="model: got 'DataFrame', expected a forel"):
+    with pytest.raises(ValueError, match="model: got 'DataFrame', expected a learner"):
         forel.save("m", frame)
 
 
@@ -307,7 +307,7 @@ def test_the_name_of_one_column_is_no_list_of_letters(option):
     rows = [{"age": 20 + k % 9, "a": 1.0, "g": 2.0, "e": 3.0, "y": k % 2} for k in range(40)]
     settings = forel.Settings(alpha=0.5)
     trained = [forel.train(rows, settings, label="y", bits=10, **{option: one}) for one in ("age", ["age"])]
-    assert trained[0].reading == trained[1].reading
+    assert trained[0].extra["reading"] == trained[1].extra["reading"]
     assert trained[0].report.loss == trained[1].report.loss
     (table,) = forel.evaluate(trained[0], rows, slices="age").slices
     assert (table.column, len(table.slices)) == ("age", 9)

@@ -9,7 +9,7 @@ from forel.learner.learner import Learner
 from forel.learner.settings import Settings
 from forel.river import LinearClassifier, LinearRegressor
 from forel.sklearn import FTRLClassifier, FTRLRegressor
-from forel.store import load, save
+from forel.training.model import load, save
 from tests.fuzz import oracle
 from tests.learner.test_dual import N, stream
 
@@ -77,7 +77,7 @@ def test_several_classes_and_stored_models_have_it_too(make, tmp_path):
     model = make(N, settings, classes=3, dtype=np.float64, certified=True)
     model.learn(X, y, weight)
     save(tmp_path / "m.forel", model)
-    again = load(tmp_path / "m.forel").model
+    again = load(tmp_path / "m.forel").learner
     assert type(again.certificate()) is Certificate
     assert again.summary() == model.summary()
     floor = again.loss_floor()
@@ -94,4 +94,4 @@ def test_inspect_shows_the_certificate_of_several_classes(tmp_path):
 
     table = [{"label": name, "a": float(k)} for k, name in enumerate("xyz" * 20)]
     trained = forel.train(table, Settings("softmax", alpha=0.3), label="label", bits=5, certified=True)
-    assert "fixed linear model of these features" in _describe(trained.stored, 3)["certificate"]
+    assert "fixed linear model of these features" in _describe(trained, 3)["certificate"]

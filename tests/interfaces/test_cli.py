@@ -16,8 +16,8 @@ from forel.cli.reading_flags import ReadingFlags
 from forel.cli.vowpal import NAMES
 from forel.data import ReadOptions
 from forel.learner.settings import Settings
-from forel.store import load
 from forel.training.metrics import Metrics
+from forel.training.model import load
 from forel.training.train import train
 
 ROWS = "1 |f a b\n0 |f b c\n" * 20
@@ -138,7 +138,7 @@ def test_inspect_shows_what_each_expert_and_kind_contributes(tmp_path, interpret
     done = run("train", table, "--label", "y", "--model", model, *FEW, "--quiet")
     assert done.exit_code == 0, done.output
     found = json.loads(run("inspect", model, "--json").stdout)["mixture"]
-    explained = load(model).explain_mixture()
+    explained = load(model).inspect().mixture
     assert [one["kind"] for one in found["kinds"]] == ["setting", "filter", "full filter", "mixer", "fixed share"]
     assert [one["without"] for one in found["kinds"]] == [one.without for one in explained.kinds]
     assert found["exact"]
@@ -227,7 +227,7 @@ def test_convert_makes_models_smaller_and_measures_them(tmp_path, rows):
     done = run("convert", model, "--float16", "--measure", rows, "-o", small)
     assert done.exit_code == 0, done.output
     assert re.search(r"loss on .*: \d\.\d+ before, \d\.\d+ after", done.stdout)
-    assert load(small).model.weights.dtype == np.float16
+    assert load(small).learner.weights.dtype == np.float16
     for arguments, message in [
         ((rows, "--serving", "-o", small), "not a complete model file"),
         ((small, "--serving", "-o", model), "model: got 'a serving model of float"),

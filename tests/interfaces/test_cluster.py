@@ -87,7 +87,7 @@ def test_the_model_file_has_the_same_bytes(address, files, tmp_path, interpreted
     with RayWorkers(address, number) as workers:
         together = forel.train(files[name], settings, cluster=workers, progress=progress.append, **extra)
     assert saved(tmp_path, together) == saved(tmp_path, alone)
-    assert together.certificate == alone.certificate
+    assert together.training.certificate == alone.training.certificate
     assert together.report == alone.report
     assert [p.rows for p in progress][-1] == 600
     assert sys.modules["ray"].is_initialized()  # workers that did not start Ray leave it running
@@ -162,7 +162,7 @@ def test_models_by_key_have_the_same_bytes_on_workers_of_which_some_are_killed(a
         together = forel.train(files["csv"], ONE, cluster=workers, learners=RayKeys(3), progress=kill, **options)
     assert killed
     assert saved(tmp_path, together) == saved(tmp_path, alone)
-    assert together.keys == alone.keys
+    assert together.training.keys == alone.training.keys
     assert together.report == alone.report
 
 
@@ -184,7 +184,7 @@ def test_models_by_key_resume_on_other_workers(address, files, tmp_path, monkeyp
         together = forel.train(files["csv"], ONE, cluster=workers, learners=RayKeys(2), progress=seen.append, **options)
     assert 200 < seen[0].rows < 600
     assert saved(tmp_path, together) == saved(tmp_path, alone)
-    assert together.keys == alone.keys
+    assert together.training.keys == alone.training.keys
 
 
 def test_bad_input_on_a_worker_raises_the_same_error_as_on_one_machine(address, files, tmp_path, interpreted):

@@ -462,5 +462,5 @@ def test_class_weights_multiply_sample_weights(tmp_path):
     for model in (weighted, balanced):
         forel.save(tmp_path / "model.forel", model)
         assert estimator_of(forel.load(tmp_path / "model.forel")).class_weight == model.class_weight
-    again = estimator_of(weighted.__stored__())
+    again = estimator_of(weighted.__model__())
     assert same(again.partial_fit(X, names), weighted.partial_fit(X, names))

@@ -85,7 +85,7 @@ from forel.river import LinearClassifier, LinearRegressor
 
 rows = [{"site": "news", "click": 1}]
 trained = forel.train(rows, Settings(alpha=0.1), label="click")
-forel.save("m.forel", trained.model)
+forel.save("m.forel", trained.learner)
 forel.evaluate(forel.load("m.forel"), rows)
 forel.read(rows)
 """
@@ -108,7 +108,7 @@ def test_type_checkers_see_every_public_name(tmp_path):
     revealed = dict(zip(names, re.findall(r'Revealed type is "(.*)"', shown), strict=True))
     assert not {name: kind for name, kind in revealed.items() if re.fullmatch(r"Any|builtins\.object", kind)}
     assert revealed["train"].startswith("def (source: Any, settings: ")
-    assert revealed["train"].endswith("-> forel.training.trained.Trained")
+    assert revealed["train"].endswith("-> forel.training.model.Model")
     assert revealed["Learner"].startswith("def (features: ")
     assert revealed["__version__"] in ("str", "builtins.str")
     (error,) = re.findall(r"\d: error: (.*)", shown)
@@ -123,7 +123,7 @@ def test_predict_takes_a_path_a_stored_model_a_result_of_training_or_a_learner(t
     wanted = forel.predict(path, rows)
     assert wanted.dtype == np.float32
     assert wanted[0] > 0.8 > 0.2 > wanted[1]
-    for model in (str(path), forel.load(path), trained, trained.model, forel.store.serving_model(trained.model)):
+    for model in (str(path), forel.load(path), trained, trained.learner, forel.store.serving_model(trained.learner)):
         assert forel.predict(model, rows) == pytest.approx(wanted, rel=1e-6)
     margins = forel.predict(path, rows, margins=True)
     assert 1 / (1 + np.exp(-margins)) == pytest.approx(wanted, rel=1e-5)

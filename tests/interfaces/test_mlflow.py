@@ -52,7 +52,7 @@ def test_a_saved_model_predicts_frames_and_continues_learning(pyfunc, tmp_path):
     again = load_model(tmp_path / "churn")
     assert again.names is not None
     more = forel.train(FRAME, start=again)
-    assert more.model.rounds == 80
+    assert more.learner.rounds == 80
     # Also what was loaded, and files.
     save_model(again, tmp_path / "again", pip_requirements=["forel"])
     forel.save(tmp_path / "file.forel", again)
@@ -66,7 +66,7 @@ def test_a_logged_model_is_found_by_its_address(mlflow, pyfunc, store):
     with mlflow.start_run():
         address = log_model(trained, "churn").model_uri
     assert pyfunc.load_model(address).predict(FRAME).tolist() == forel.predict(trained, FRAME).tolist()
-    assert load_model(address).model.rounds == 40
+    assert load_model(address).learner.rounds == 40
 
 
 def test_classes_and_params(pyfunc, tmp_path):

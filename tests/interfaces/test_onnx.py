@@ -5,7 +5,8 @@ import pytest
 
 import forel
 from forel.learner.settings import Settings
-from forel.store import Stored, serving_model
+from forel.store import serving_model
+from forel.training.model import Model
 
 onnx = pytest.importorskip("onnx", reason="onnx is an extra: pip install 'forel[onnx]'")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -36,7 +37,7 @@ def run(model, events):
 
 
 def served(trained):
-    return Stored(serving_model(trained.model), trained.extra, trained.names)
+    return Model(serving_model(trained.learner), trained.extra, trained.names)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared", "poisson", "hinge"])
@@ -56,7 +57,7 @@ def test_calibration_is_part_of_the_graph(interpreted):
     rows = [{**row, "y": int(row["income"] > 0)} for row in ROWS]
     trained = forel.train(rows, Settings(alpha=0.5), label="y", bits=14, names=True)
     extra = {**trained.extra, "calibration": {"slope": 0.5, "offset": -1.0}}
-    found = run(Stored(trained.model, extra, trained.names), EVENTS)["prediction"][:, 0]
+    found = run(Model(trained.learner, extra, trained.names), EVENTS)["prediction"][:, 0]
     margins = np.array([0.5 * forel.predict(served(trained), [event], margins=True)[0] - 1.0 for event in EVENTS])
     assert found == pytest.approx(1 / (1 + np.exp(-margins)), rel=1e-4)
 
@@ -99,14 +100,14 @@ def test_what_a_graph_cannot_do_is_refused(options, message, interpreted):
         to_onnx(trained)
     with pytest.raises(ValueError, match="model: got 'models by city', expected that of one key"):
         to_onnx(forel.train(rows, Settings(alpha=0.5), label="y", by="city", bits=10))
-    lines = forel.train([{"a": 1, "y": 1}] * 3, Settings(alpha=0.5), label="y", bits=4).model
+    lines = forel.train([{"a": 1, "y": 1}] * 3, Settings(alpha=0.5), label="y", bits=4).learner
     with pytest.raises(ValueError, match="model: got 'rows without named columns'"):
         to_onnx(lines)
 
 
 def test_a_served_mixture_is_refused(interpreted):
     rows = [{**row, "y": k % 2} for k, row in enumerate(ROWS[:20])]
-    stored = forel.train(rows, Settings(alpha=(0.1, 1.0)), label="y", bits=10, names=True).stored
-    mixed = Stored(serving_model(stored.model, mixed=True), stored.extra, stored.names)
+    stored = forel.train(rows, Settings(alpha=(0.1, 1.0)), label="y", bits=10, names=True)
+    mixed = Model(serving_model(stored.learner, mixed=True), stored.extra, stored.names)
     with pytest.raises(ValueError, match="model: got 'a file with the mixture', expected one model"):
         to_onnx(mixed)

@@ -33,8 +33,8 @@ def test_repeated_and_empty_names_of_columns_get_names_of_their_own(tmp_path):
     assert [column.name for column in found.columns] == ["age", "hours", "hours.1", "y", "c5"]
     assert found.label == "y"
     trained = forel.train(path, ONE, label="y", bits=8)
-    assert set(trained.schema) == {"age", "hours", "hours.1"}
-    assert trained.schema["hours.1"]["high"] == 4.0
+    assert set(trained.extra["schema"]) == {"age", "hours", "hours.1"}
+    assert trained.extra["schema"]["hours.1"]["high"] == 4.0
 
 
 def test_a_numbered_name_is_not_that_of_another_column():

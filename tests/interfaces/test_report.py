@@ -132,7 +132,7 @@ def test_the_frontier_is_the_floor_by_norm_and_trivial_bounds_are_left_out(rows)
     rng = np.random.default_rng(0)
     data = [{"x": float(rng.normal()), "y": float(rng.random() < 0.4)} for _ in range(rows)]
     trained, history = reported(data, Settings(alpha=0.1), label="y", certified=True)
-    floor, found = trained.model.loss_floor(loss=trained.report.loss * rows), trained.frontier
+    floor, found = trained.learner.loss_floor(loss=trained.report.loss * rows), trained.training.frontier
     assert (found.norm, found.scaled) == (floor.norm, False)
     assert found.loss == pytest.approx(trained.report.loss)
     assert all(value == floor.at(norm) > 0 for norm, value in found.points)
@@ -184,7 +184,7 @@ def test_weights_of_experts_that_were_dropped_are_0_from_then_on(tmp_path):
 def test_experts_of_a_mixture_are_listed_with_their_kinds():
     rows = [{"x": float(k % 3), "y": int(k % 3 > 0)} for k in range(60)]
     mixed, history = reported(rows, default_grid(), label="y")
-    tree, found = Tree(page(mixed, history)), mixed.explain_mixture()
+    tree, found = Tree(page(mixed, history)), mixed.inspect().mixture
     text = [content for _, content in tree.all("section") if content.startswith("Experts")]
     assert len(text) == 1
     for one in (*found.expert_rows(), *found.kind_rows()):
@@ -239,7 +239,7 @@ def test_remedies_are_options_of_the_command(tmp_path, interpreted):
     shown = [text for _, text in Tree((tmp_path / "r.html").read_text()).all("li") if ", line " in text]
     assert "or use --categories age, or --missing for a mark" in shown[0]
     assert "--label names the column of labels, and --on-error skip leaves out rows without one" in shown[1]
-    assert "on_error='skip'" in trained.problems.messages[1]
+    assert "on_error='skip'" in trained.training.problems.messages[1]
 
 
 def test_slots_without_names_say_how_to_get_them(interpreted):

@@ -109,7 +109,7 @@ def test_a_model_trained_from_files_is_the_river_model_to_the_bit_and_either_con
     margins = forel.predict(whole, CLICKS, margins=True)
     for each in (model, other):
         assert each.classes == [False, True]
-        assert np.array_equal(each._learner.lanes.records, whole.model.state.records)
+        assert np.array_equal(each._learner.lanes.records, whole.learner.state.records)
         assert [each._learner.margins(x)[0] for x, _ in rows(CLICKS)] == margins.tolist()
         forel.save(tmp_path / "river.forel", each)
         unlabelled = [x for x, _ in rows(CLICKS)]
@@ -120,14 +120,14 @@ def test_the_default_mixture_of_files_continues_as_a_river_model(interpreted, tm
     """Both have the same margins, of dicts that Python reads and of those that compiled code reads."""
     options = {"settings": default_grid(full_filters=()), "label": "click", "bits": 12}
     half, whole = forel.train(CLICKS[:60], **options), forel.train(CLICKS[:120], **options)
-    model = model_of(half.stored)
+    model = model_of(half)
     for x, y in rows(CLICKS[60:120]):
         model.learn_one(x, y)
     margins = forel.predict(whole, CLICKS[:40], margins=True)
     assert [model._learner.margins(x)[0] for x, _ in rows(CLICKS[:40])] == pytest.approx(margins.tolist(), rel=1e-6)
-    assert model.guarantee().loss == pytest.approx(whole.model.loss)
+    assert model.guarantee().loss == pytest.approx(whole.learner.loss)
     full = forel.train(CLICKS[:60], label="click", bits=12)  # with experts that river models do not have
-    assert model_of(full.stored).guarantee().other == pytest.approx(full.model.losses[[*range(8), 10, 11]].min())
+    assert model_of(full).guarantee().other == pytest.approx(full.learner.losses[[*range(8), 10, 11]].min())
     forel.save(tmp_path / "m.forel", model)
     unlabelled = [x for x, _ in rows(CLICKS[:40])]
     assert forel.predict(tmp_path / "m.forel", unlabelled, margins=True) == pytest.approx(margins, rel=1e-6)
@@ -149,7 +149,7 @@ def test_columns_of_a_trained_model_keep_their_kinds(interpreted, tmp_path):
     csv = tmp_path / "a.csv"
     csv.write_text("click,zip,age\n" + "".join(f"{k % 2},z{k % 3},{k % 4}\n" for k in range(40)))
     trained = forel.train(str(csv), forel.Settings("hinge", alpha=1.0), label="click", bits=10)
-    model = model_of(trained.stored)
+    model = model_of(trained)
     assert model._learner.hashing.kinds == {"age": "number", "zip": "category"}
     odd = [{"zip": 7, "age": "3"}, {"zip": "z1", "age": "old"}, {"zip": True, "age": None}, {"zip": "", "age": "NA"}]
     with pytest.warns(UserWarning, match="1 of the values of 'age' are words"):
@@ -197,23 +197,23 @@ def test_categories_of_frames_are_read_as_words(interpreted):
     ("make", "message"),
     [
         (
-            lambda: forel.train(CLICKS, forel.Settings(alpha=(0.1, 1.0)), label="click", bits=6).stored,
+            lambda: forel.train(CLICKS, forel.Settings(alpha=(0.1, 1.0)), label="click", bits=6),
             "expected one setting, or the default mixture",
         ),
         (
-            lambda: forel.store.Stored(forel.Learner(4, forel.Settings(alpha=(0.1, 1.0)), share=0.01)),
+            lambda: forel.training.model.Model(forel.Learner(4, forel.Settings(alpha=(0.1, 1.0)), share=0.01)),
             "expected one linear model, or a mixture without share; save one of others by only",
         ),
         (
-            lambda: forel.store.Stored(forel.Learner(4, forel.Settings())),
+            lambda: forel.training.model.Model(forel.Learner(4, forel.Settings())),
             "stored: got a learner by itself, expected a mod",
         ),
         (
-            lambda: forel.store.Stored(forel.Learner(4, forel.Settings("poisson"))),
+            lambda: forel.training.model.Model(forel.Learner(4, forel.Settings("poisson"))),
             "stored: got 'poisson', expected one mo",
         ),
         (
-            lambda: forel.FTRLClassifier(alpha=1.0).fit([[1.0], [2.0]], [0, 1]).__stored__(),
+            lambda: forel.FTRLClassifier(alpha=1.0).fit([[1.0], [2.0]], [0, 1]).__model__(),
             "stored: got 'FTRLClassifier', expected a river model; forel.sklearn.estimator_of",
         ),
     ],

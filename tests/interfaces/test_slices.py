@@ -50,7 +50,7 @@ def test_the_report_has_the_metrics_of_each_value():
     trained = train(rows, Settings(alpha=0.3), label="y", bits=6, slices=["site"], progress=history)
     history.close()
     text = page(trained, history)
-    (table,) = trained.slices
+    (table,) = trained.training.slices
     for one in table.slices:
         assert f'<th scope="row">{html.escape(one.value, quote=False)}</th>' in text
         assert f'value="{one.report.loss!r}"' in text

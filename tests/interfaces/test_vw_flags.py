@@ -81,10 +81,10 @@ def test_the_constant_is_penalized_and_kept_with_the_model(folder):
     stored = forel.load(folder / "m")
     assert stored.extra["reading"]["constant"] is True
     assert stored.names[slot("Constant", bits=12)] == "Constant"
-    assert stored.model.weights[slot("Constant", bits=12), 0] > 0
-    assert not stored.model.bias[0]
+    assert stored.learner.weights[slot("Constant", bits=12), 0] > 0
+    assert not stored.learner.bias[0]
     run("train", folder / "zero.vw", "-f", folder / "n", *flags.split(), "--l1", 1000)
-    assert not forel.load(folder / "n").model.weights.any()
+    assert not forel.load(folder / "n").learner.weights.any()
     # It goes on, predicts and is evaluated with the constant.
     ((block, margins),) = predict_blocks(stored, str(folder / "zero.vw"))
     assert block.indices.size == 400 * 7
@@ -92,7 +92,7 @@ def test_the_constant_is_penalized_and_kept_with_the_model(folder):
     run("train", folder / "zero.vw", "-i", folder / "m", "-f", folder / "m2", *flags.split(), "--l1", 1)
     twice = forel.load(folder / "m2")
     run("train", folder / "zero.vw", folder / "zero.vw", "-f", folder / "m3", *flags.split(), "--l1", 1)
-    assert twice.model.weights.tolist() == forel.load(folder / "m3").model.weights.tolist()
+    assert twice.learner.weights.tolist() == forel.load(folder / "m3").learner.weights.tolist()
 
 
 def test_passes_and_caches_have_the_constant_once(folder):
@@ -101,7 +101,7 @@ def test_passes_and_caches_have_the_constant_once(folder):
     run("dev", "cache", folder / "zero.vw", "--output", folder / "c", "-b", 16)
     run("train", folder / "c", "-f", folder / "b", *flags.split())
     run("train", folder / "zero.vw", "-f", folder / "d", *flags.split(), "--keep-cache", folder / "k")
-    states = [forel.load(folder / name).model.state.tobytes() for name in "abd"]
+    states = [forel.load(folder / name).learner.state.tobytes() for name in "abd"]
     assert len(set(states)) == 1
 
 

@@ -10,7 +10,7 @@ from forel.learner.kernels import kernel
 from forel.learner.learner import Learner
 from forel.learner.settings import Settings
 from forel.learner.state import State
-from forel.store import load, save
+from forel.training.model import load, save
 
 N, ROUNDS = 6, 60
 RULES = [
@@ -105,7 +105,7 @@ def test_the_sums_of_a_file_are_restored(interpreted, tmp_path):
     model = Learner(N, Settings(alpha=(0.1, 1.0), seed=7), certified=True, mixed=False)
     model.learn(*stream())
     save(tmp_path / "m", model)
-    again = load(tmp_path / "m").model
+    again = load(tmp_path / "m").learner
     assert again.settings.seed == 7
     assert np.array_equal(again.state.sums, model.state.sums)
     assert again.state.sums.shape == (6, 2)

@@ -12,7 +12,8 @@ from forel.learner.grid import default_grid
 from forel.learner.learner import Learner
 from forel.learner.settings import Settings
 from forel.learner.state import State
-from forel.store import ModelFileError, load, save
+from forel.store import ModelFileError
+from forel.training.model import load, save
 from tests.store.cases import rewritten
 
 N, ROUNDS = 6, 90
@@ -191,7 +192,7 @@ def test_files_keep_the_gradients(tmp_path):
     whole.learn(X, y, importance)
     pieces.learn(X[:40], y[:40], importance[:40])
     save(tmp_path / "m", pieces)
-    pieces = load(tmp_path / "m").model
+    pieces = load(tmp_path / "m").learner
     pieces.learn(X[40:], y[40:], importance[40:])
     for name in ("records", "totals"):
         assert getattr(pieces.state, name).tobytes() == getattr(whole.state, name).tobytes()

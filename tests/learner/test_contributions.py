@@ -114,7 +114,7 @@ def test_models_files_and_estimators_explain_their_mixture(tmp_path):
     rows = [{"a": float(x[0]), "b": float(x[1]), "y": int(label)} for x, label in zip(X, y, strict=True)]
     trained = forel.train(rows, label="y", bits=4)
     trained.save(tmp_path / "m")
-    assert trained.explain_mixture() == forel.load(tmp_path / "m").explain_mixture()
-    assert forel.train(rows, Settings(alpha=0.1), label="y", bits=4).explain_mixture() is None
-    forel.save(tmp_path / "s", forel.store.serving_model(trained.model))
-    assert forel.load(tmp_path / "s").explain_mixture() is None
+    assert trained.inspect().mixture == forel.load(tmp_path / "m").inspect().mixture
+    assert forel.train(rows, Settings(alpha=0.1), label="y", bits=4).inspect().mixture is None
+    forel.save(tmp_path / "s", forel.store.serving_model(trained.learner))
+    assert forel.load(tmp_path / "s").inspect().mixture is None

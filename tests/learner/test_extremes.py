@@ -10,8 +10,8 @@ from forel.learner.grid import default_grid
 from forel.learner.learner import Learner
 from forel.learner.settings import Settings
 from forel.sklearn import FTRLClassifier
-from forel.store import save
 from forel.store.learners import pack_learner
+from forel.training.model import save
 from forel.training.train import train
 
 N = 4
@@ -207,8 +207,8 @@ def test_one_large_value_of_a_file_does_not_cost_the_training(tmp_path):
     lines[1500] = "1 | a x:1e30"
     (tmp_path / "rows.vw").write_text("\n".join(lines) + "\n")
     trained = train(tmp_path / "rows.vw", default_grid(), bits=10)
-    save(tmp_path / "model", trained.model)
-    assert trained.model.rounds == 3000
+    save(tmp_path / "model", trained.learner)
+    assert trained.learner.rounds == 3000
     assert trained.report.loss < 0.05
 
 

@@ -7,7 +7,7 @@ from scipy.special import expit
 from forel.learner.experts import Filter
 from forel.learner.learner import Learner
 from forel.learner.settings import Settings
-from forel.store import load, save
+from forel.training.model import load, save
 
 N, ROUNDS = 6, 120
 FILTERS = (Filter(10.0, 3.0), Filter(0.3, 3.0), Filter(0.3), Filter(0.03))
@@ -94,7 +94,7 @@ def test_compiled_lanes_of_both_kinds_are_the_same_bits_in_whatever_pieces(tmp_p
     expected = whole.progress(X, y, importance)
     found = [pieces.progress(X[:50], y[:50], importance[:50])]
     save(tmp_path / "m", pieces)
-    pieces = load(tmp_path / "m").model
+    pieces = load(tmp_path / "m").learner
     found.append(pieces.progress(X[50:], y[50:], importance[50:]))
     assert pieces.settings == BESIDE
     assert np.array_equal(np.concatenate(found), expected)

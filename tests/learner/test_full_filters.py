@@ -9,7 +9,8 @@ from forel.learner.grid import default_grid
 from forel.learner.learner import Learner
 from forel.learner.rows import rows_of
 from forel.learner.settings import Settings
-from forel.store import load, save, serving_model
+from forel.store import serving_model
+from forel.training.model import load, save
 
 LIMIT = 30.0  # of margins of log-loss
 
@@ -138,7 +139,7 @@ def test_model_files_restore_mixtures(features, tmp_path):
     model = Learner(features, default_grid())
     model.progress(X, y)
     save(tmp_path / "m.forel", model)
-    again = load(tmp_path / "m.forel").model
+    again = load(tmp_path / "m.forel").learner
     np.testing.assert_array_equal(model.progress(X, y), again.progress(X, y))
 
 

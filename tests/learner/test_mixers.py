@@ -13,7 +13,7 @@ from forel.learner.mixers import Mixers
 from forel.learner.rows import Examples, Rows
 from forel.learner.settings import Settings
 from forel.losses.margin import Mixing
-from forel.store import load, save
+from forel.training.model import load, save
 from tests.fuzz.oracle import fixed_share_margins
 
 N, ROUNDS = 6, 200
@@ -87,7 +87,7 @@ def test_pieces_files_and_copies_continue_with_the_same_bits(tmp_path):
     expected = whole.progress(X, y, importance, held)
     found = [pieces.progress(X[:90], y[:90], importance[:90], held[:90])]
     save(tmp_path / "m", pieces)
-    pieces = load(tmp_path / "m").model
+    pieces = load(tmp_path / "m").learner
     found.append(pieces.progress(X[90:], y[90:], importance[90:], held[90:]))
     assert np.array_equal(np.concatenate(found), expected)
     assert np.array_equal(pieces.mixture.ledger.array, whole.mixture.ledger.array)

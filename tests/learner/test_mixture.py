@@ -193,14 +193,14 @@ def test_classes_of_other_losses_are_mixed_by_adahedge():
 @pytest.mark.parametrize("share", [0.001, 0.2, 0.75])
 @pytest.mark.usefixtures("interpreted")
 def test_streams_that_drift_are_mixed_by_fixed_share(share, tmp_path):
-    from forel.store import load, save
+    from forel.training.model import load, save
 
     X, y = stream("logistic")
     y[150:] = 1 - y[150:]
     model = Learner(N, Settings(alpha=ALPHAS), dtype=np.float64, share=share)
     found = model.progress(X[:200], y[:200])[:, 0]
     save(tmp_path / "m", model)
-    model = load(tmp_path / "m").model
+    model = load(tmp_path / "m").learner
     found = np.append(found, model.progress(X[200:], y[200:]))
     margins = Learner(N, Settings(alpha=ALPHAS), dtype=np.float64, mixed=False).progress(X, y)
     rule, suffered = FixedShare(share=share), 0.0
@@ -312,25 +312,25 @@ def clicks(tmp_path_factory):
 
 def test_training_without_settings_mixes_and_continues_from_a_file(clicks, tmp_path):
     import forel
-    from forel.training.scoring import evaluate
+    from forel.training.model import evaluate
 
     whole = forel.train(clicks, bits=14, certified=True)
-    assert isinstance(whole.model, Learner)
-    assert whole.model.settings.n_settings == 8
-    assert whole.report.loss == pytest.approx(whole.model.loss / whole.rows, rel=1e-9)
-    assert whole.model.loss <= whole.model.losses.min() + np.log(11) + 1e-9
+    assert isinstance(whole.learner, Learner)
+    assert whole.learner.settings.n_settings == 8
+    assert whole.report.loss == pytest.approx(whole.learner.loss / whole.training.rows, rel=1e-9)
+    assert whole.learner.loss <= whole.learner.losses.min() + np.log(11) + 1e-9
     # Whatever the blocks and threads, and however often it is stored in between, the same bits.
     again = forel.train(clicks, bits=14, certified=True, block_bytes=5000, threads=2)
-    assert again.model.state.numbers.tobytes() == whole.model.state.numbers.tobytes()
-    assert np.array_equal(again.model.mixture.ledger.array, whole.model.mixture.ledger.array)
+    assert again.learner.state.numbers.tobytes() == whole.learner.state.numbers.tobytes()
+    assert np.array_equal(again.learner.mixture.ledger.array, whole.learner.mixture.ledger.array)
     lines = clicks.read_bytes().splitlines(keepends=True)
     (tmp_path / "1.vw").write_bytes(b"".join(lines[:1234]))
     (tmp_path / "2.vw").write_bytes(b"".join(lines[1234:]))
     forel.train(tmp_path / "1.vw", bits=14, certified=True).save(tmp_path / "m.forel")
     more = forel.train(tmp_path / "2.vw", start=forel.load(tmp_path / "m.forel"))
     more.save(tmp_path / "m.forel")
-    assert np.array_equal(more.model.mixture.ledger.array, whole.model.mixture.ledger.array)
-    assert more.model.state.numbers.tobytes() == whole.model.state.numbers.tobytes()
+    assert np.array_equal(more.learner.mixture.ledger.array, whole.learner.mixture.ledger.array)
+    assert more.learner.state.numbers.tobytes() == whole.learner.state.numbers.tobytes()
     # The mixture and the best setting alone, from files.
     whole.best().save(tmp_path / "best.forel")
     losses = [evaluate(forel.load(tmp_path / name), clicks).report.loss for name in ("m.forel", "best.forel")]
@@ -346,7 +346,7 @@ def test_the_command_and_the_estimator_learn_the_same_bits(clicks):
 
     block = concatenate(forel.read(clicks, bits=14))
     estimator = FTRLClassifier(shuffle=False).fit(block.matrix(1 << 14), block.labels)
-    model = forel.train(clicks, bits=14).model
+    model = forel.train(clicks, bits=14).learner
     assert estimator._model.state.numbers.tobytes() == model.state.numbers.tobytes()
     assert np.array_equal(estimator._model.mixture.ledger.array, model.mixture.ledger.array)
 
@@ -357,9 +357,9 @@ def test_later_passes_do_not_weigh_settings(clicks):
     from forel.sklearn import FTRLClassifier
 
     once, thrice = (forel.train(clicks, bits=14, passes=n, holdout=10) for n in (1, 3))
-    assert np.array_equal(once.model.mixture.ledger.array, thrice.model.mixture.ledger.array)
-    assert (thrice.model.rounds, thrice.model.first_pass_rows) == (8100, 2700)
-    assert thrice.passes[2].loss < thrice.passes[0].loss == once.report.loss
+    assert np.array_equal(once.learner.mixture.ledger.array, thrice.learner.mixture.ledger.array)
+    assert (thrice.learner.rounds, thrice.learner.first_pass_rows) == (8100, 2700)
+    assert thrice.training.passes[2].loss < thrice.training.passes[0].loss == once.report.loss
     X, y = stream("logistic")
     one, many = (FTRLClassifier(passes=n, certified=True).fit(X, y) for n in (1, 4))
     assert str(one.guarantee_) == str(many.guarantee_)

@@ -14,7 +14,7 @@ from forel.learner.mixers import Mixers
 from forel.learner.rows import Examples, Rows
 from forel.learner.settings import Settings
 from forel.losses.margin import Mixing
-from forel.store import load, save
+from forel.training.model import load, save
 
 N, ROUNDS = 4, 150
 SETTINGS = Settings("squared", alpha=(3.0, 300.0), rate="scale_free", filters=(Filter(3.0), Filter(3.0, memory=0.9)))
@@ -108,7 +108,7 @@ def test_pieces_files_and_copies_continue_with_the_same_bits(tmp_path):
     expected = whole.progress(X, y, importance, held)
     found = [pieces.progress(X[:90], y[:90], importance[:90], held[:90])]
     save(tmp_path / "m", pieces)
-    pieces = load(tmp_path / "m").model
+    pieces = load(tmp_path / "m").learner
     found.append(pieces.progress(X[90:], y[90:], importance[90:], held[90:]))
     assert np.array_equal(np.concatenate(found), expected)
     assert np.array_equal(pieces.mixture.ledger.array, whole.mixture.ledger.array)

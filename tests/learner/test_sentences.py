@@ -16,7 +16,7 @@ from forel.learner.settings import Settings
 from forel.losses import Choice
 from forel.sklearn import FTRLClassifier, FTRLRegressor
 from forel.training.metrics import Metrics
-from forel.training.scoring import evaluate
+from forel.training.model import evaluate
 from tests.fuzz import oracle, sentences
 from tests.fuzz.checks import expert_margins, full_margins
 
@@ -157,10 +157,10 @@ def test_averages_are_per_unit_of_importance(interpreted):
     X, y = rng.normal(size=(300, 3)), (rng.random(300) < 0.4).astype(float)
     rows = [{"a": a, "b": b, "c": c, "y": label, "w": 10.0} for (a, b, c), label in zip(X, y, strict=True)]
     trained = forel.train(rows, label="y", importance="w", bits=8, certified=True)
-    own = float(re.search(r"loss per unit of importance of ([0-9]+\.[0-9]+)", trained.certificate)[1])
+    own = float(re.search(r"loss per unit of importance of ([0-9]+\.[0-9]+)", trained.training.certificate)[1])
     assert own == pytest.approx(trained.report.loss, abs=6e-5)
-    assert "per unit of importance" in str(trained.model.guarantee())
-    assert trained.model.guarantee().other / 3000 == pytest.approx(trained.model.averages.min())
+    assert "per unit of importance" in str(trained.learner.guarantee())
+    assert trained.learner.guarantee().other / 3000 == pytest.approx(trained.learner.averages.min())
     model = FTRLClassifier(certified=True).fit(X, y, sample_weight=np.full(300, 10.0))
     proof = model.certificate_
     assert proof.loss / proof.weight == pytest.approx(model.progressive_loss_)
@@ -177,16 +177,16 @@ def _rows(rng, count, slope):
 def test_these_rows_are_the_rows_of_this_run_and_of_the_first_pass(interpreted):
     rng = np.random.default_rng(2)
     first, second = _rows(rng, 400, 3.0), _rows(rng, 150, -3.0)
-    start = forel.train(first, label="y", bits=8, certified=True).stored
+    start = forel.train(first, label="y", bits=8, certified=True)
     trained = forel.train(second, label="y", bits=8, certified=True, start=start, passes=2)
-    assert "on these 150 rows" in trained.certificate
+    assert "on these 150 rows" in trained.training.certificate
     X = np.array([[row["a"], row["b"], 1.0] for row in second])
     y = np.array([row["y"] for row in second])
-    words, own = trained.certificate, trained.report.loss
+    words, own = trained.training.certificate, trained.report.loss
     # Scales are those of all rows that the model has learned from.
     scales = np.abs([[row["a"], row["b"], 1.0] for row in first + second]).max(axis=0)
-    learned = trained.model.weights_at(np.array([slot("a", bits=8), slot("b", bits=8)]))[:, 0]
-    learned, known = np.append(learned, trained.model.bias[0]), "these 2^8 hashed features"
+    learned = trained.learner.weights_at(np.array([slot("a", bits=8), slot("b", bits=8)]))[:, 0]
+    learned, known = np.append(learned, trained.learner.bias[0]), "these 2^8 hashed features"
     assert oracle.certificate_violation(words, "logistic", X, y, np.ones(150), own, learned, scales, known) is None
 
 
@@ -216,9 +216,9 @@ def test_a_resumed_run_prints_the_certificate_of_an_uninterrupted_one(tmp_path, 
     again = forel.train(
         str(tmp_path / "rows.vw"), start=forel.load(tmp_path / "start.forel"), resume=True, **saving, **options
     )
-    assert again.certificate == whole.certificate
-    assert again.frontier == whole.frontier is not None
-    assert "on these 300 rows" in whole.certificate
+    assert again.training.certificate == whole.training.certificate
+    assert again.training.frontier == whole.training.frontier is not None
+    assert "on these 300 rows" in whole.training.certificate
 
 
 @pytest.mark.parametrize("loss", ["squared", "absolute", "quantile", "huber"])
@@ -298,11 +298,11 @@ def test_the_printed_area_is_the_exact_one_to_two_units_of_its_last_digit():
 def test_tables_label_half_the_squared_error(interpreted):
     rows = [{"x": 1.0, "y": 3.0}] * 5
     trained = forel.train(rows, Settings("squared", alpha=0.1), label="y", bits=4)
-    names = [name for _, name, _ in trained.report.lines(trained.model.settings.title)]
+    names = [name for _, name, _ in trained.report.lines(trained.learner.settings.title)]
     assert "mean squared error / 2" in names
-    found = evaluate(trained.stored, rows, label="y").report
+    found = evaluate(trained, rows, label="y").report
     assert found.loss == pytest.approx(
-        np.mean([(3 - float(trained.model.weights.sum() + trained.model.bias[0])) ** 2 / 2])
+        np.mean([(3 - float(trained.learner.weights.sum() + trained.learner.bias[0])) ** 2 / 2])
     )
 
 
@@ -347,7 +347,7 @@ def test_reports_are_written_with_the_same_sentence(tmp_path):
     trained = forel.train(rows, label="y", bits=8, certified=True, progress=history)
     history.close()
     write_report(tmp_path / "r.html", trained, history)
-    assert trained.certificate in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert trained.training.certificate in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
 def test_mirror_descent_with_a_growing_scale_has_no_bound():

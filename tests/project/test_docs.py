@@ -185,7 +185,7 @@ def test_the_reference_begins_with_the_names_used_most():
     assert (title, path) == ("The API in use", "reference/api.md")
     text = reference.front()
     headings = re.findall(r"^## `(.*)`$", text, re.MULTILINE)
-    assert headings[:4] == ["forel.train", "forel.load", "forel.training.trained.Trained", "forel.Settings"]
+    assert headings[:4] == ["forel.train", "forel.load", "forel.Model", "forel.Settings"]
     assert "| `predict_one` | Return the prediction for one row" in text
     linked = set(re.findall(r"\]\(([\w.]+)\.md\)", text))
     assert linked <= set(reference.modules())

@@ -66,12 +66,12 @@ def test_trained_models_mixtures_and_certificates():
     rows, lines = cells(trained._repr_html_())
     assert rows["rows"] == "40"
     assert float(rows["log-loss"]) == pytest.approx(trained.report.loss, rel=1e-3)
-    assert rows["guarantee"] == str(trained.model.guarantee())
-    assert rows["certificate"] == trained.certificate
-    assert lines == (trained.frontier is not None)
-    shown = cells(trained.model._repr_html_())[0]
-    assert {*trained.model.names} < shown.keys()
-    proof = trained.model.certificate()
+    assert rows["guarantee"] == str(trained.learner.guarantee())
+    assert rows["certificate"] == trained.training.certificate
+    assert lines == (trained.training.frontier is not None)
+    shown = cells(trained.learner._repr_html_())[0]
+    assert {*trained.learner.names} < shown.keys()
+    proof = trained.learner.certificate()
     rows = cells(proof._repr_html_())[0]
     for name, value in rows.items():
         if name.startswith("loss of any model"):
@@ -146,7 +146,7 @@ def test_training_in_a_notebook_shows_a_bar_that_disappears(notebook, tmp_path):
     assert values == [0.5, 1.0]
     assert "pass 2 of 2, 40 rows, loss" in trees[-1].find("progress").tail
     plain = forel.train(VISITS, progress=False, **options)
-    assert plain.model.weights.tolist() == trained.model.weights.tolist()
+    assert plain.learner.weights.tolist() == trained.learner.weights.tolist()
     notebook.contents.clear()
     path = tmp_path / "rows.vw"
     path.write_text("1 |a x\n0 |a y\n" * 50)

@@ -9,7 +9,7 @@ import pytest
 
 from forel.learner.learner import Learner
 from forel.learner.settings import Settings
-from forel.store import load, save
+from forel.training.model import load, save
 
 pytestmark = pytest.mark.usefixtures("interpreted", "unsynced")  # the content of a file does not depend on compiling
 
@@ -34,7 +34,8 @@ def test_a_failed_write_keeps_the_old_file_and_leaves_no_temporary_file(where, n
 FULL = """
 import resource, signal, sys
 import numpy as np
-from forel.store import ServingModel, save
+from forel.store import ServingModel
+from forel.training.model import save
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 slots, weights = np.arange(10**5, dtype=np.uint32), np.ones((10**5, 1), np.float32)
@@ -91,5 +92,5 @@ def test_symbolic_links_and_permissions_are_preserved(tmp_path):
     (tmp_path / "link").symlink_to("m")
     save(tmp_path / "link", Learner(3, Settings()))
     assert (tmp_path / "link").is_symlink()
-    assert load(tmp_path / "m").model.features == 3
+    assert load(tmp_path / "m").learner.features == 3
     assert (tmp_path / "m").stat().st_mode & 0o777 == 0o640

@@ -11,9 +11,10 @@ from safetensors.numpy import save as serialize
 
 from forel.learner.learner import Learner
 from forel.learner.settings import Settings
-from forel.store import container, files, learners, save
+from forel.store import container, files, learners
 from forel.store.container import ChunkedArray, write_container
 from forel.store.learners import pack_learner
+from forel.training.model import save
 from tests.store.cases import N, learned
 
 pytestmark = pytest.mark.usefixtures("interpreted", "unsynced")

@@ -8,7 +8,8 @@ import forel
 from forel.learner.settings import Settings
 from forel.losses import Quantile
 from forel.sklearn import FTRLClassifier, FTRLRegressor, estimator_of
-from forel.store import Stored, load, save, serving_model
+from forel.store import serving_model
+from forel.training.model import Model, load, save
 from tests.store.cases import learned, parts, stream
 
 pytestmark = pytest.mark.usefixtures("interpreted", "unsynced")  # the content of a file does not depend on compiling
@@ -58,19 +59,19 @@ def test_regressors_survive_with_feature_names_and_parameters(tmp_path):
 def test_a_bare_learner_becomes_an_estimator():
     rows = stream()[0]
     for loss, kind, classes in (("logistic", FTRLClassifier, [0, 1]), ("hinge", FTRLClassifier, [-1, 1])):
-        made = estimator_of(Stored(learned(options=Settings(loss))))
+        made = estimator_of(Model(learned(options=Settings(loss))))
         assert isinstance(made, kind)
         assert made.classes_.tolist() == classes
         made.partial_fit(rows, np.array(classes * 4))
         assert made.t_ == 16
-    made = estimator_of(Stored(learned(classes=3)))
+    made = estimator_of(Model(learned(classes=3)))
     assert made.predict(rows).max() <= 2
-    made = estimator_of(Stored(learned(options=Settings("squared"))))
+    made = estimator_of(Model(learned(options=Settings("squared"))))
     assert np.array_equal(made.predict(rows), learned(options=Settings("squared")).margins(rows)[:, 0])
     with pytest.raises(ValueError, match="one model, or a forel"):
-        estimator_of(Stored(learned(options=Settings(alpha=(0.1, 0.2)))))
+        estimator_of(Model(learned(options=Settings(alpha=(0.1, 0.2)))))
     with pytest.raises(ValueError, match="only predicts"):
-        estimator_of(Stored(serving_model(learned())))
+        estimator_of(Model(serving_model(learned())))
 
 
 def test_estimators_that_json_cannot_hold_are_refused(tmp_path):

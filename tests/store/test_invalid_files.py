@@ -11,7 +11,8 @@ from safetensors.numpy import save_file
 from forel.data import Names
 from forel.learner.learner import Learner
 from forel.learner.settings import Settings
-from forel.store import ModelFileError, load, save
+from forel.store import ModelFileError
+from forel.training.model import load, save
 from tests.store.cases import learned, parts, rewritten
 
 pytestmark = pytest.mark.usefixtures("interpreted", "unsynced")  # the content of a file does not depend on compiling
@@ -30,7 +31,7 @@ def small(tmp_path_factory):
 
 def test_every_truncation_is_refused(small, tmp_path):
     data = small.read_bytes()
-    assert load(small).model.features == 3
+    assert load(small).learner.features == 3
     for cut in range(len(data)):
         (tmp_path / "cut").write_bytes(data[:cut])
         with pytest.raises(ModelFileError, match="cut: "):
@@ -51,7 +52,7 @@ def test_every_changed_byte_is_detected(small, tmp_path):
         except ModelFileError:
             continue
         # Blanks of JSON, and which of two arrays of the same numbers is which, may change and nothing else with it.
-        save(tmp_path / "again", found.model, found.extra, found.names)
+        save(tmp_path / "again", found.learner, found.extra, found.names)
         assert (tmp_path / "again").read_bytes() == data, place
 
 
@@ -124,7 +125,7 @@ def test_random_headers_do_not_crash_the_loader(small, tmp_path_factory, data):
 
     rewritten(path, change)
     try:
-        model = load(path).model
+        model = load(path).learner
     except (ModelFileError, MemoryError) as error:
         assert "mutated: " in str(error)  # noqa: PT017
     else:
@@ -189,7 +190,7 @@ def test_rounds_that_would_take_too_long_to_replay_are_refused(bias, tmp_path):
     # A rate with a closed form needs no replay.
     save(tmp_path / "n", learned(40, replace(options, algorithm="mirror", rate="adagrad"), rounds=90))
     rewritten(tmp_path / "n", lambda header: header.update(rounds=2**31))
-    assert load(tmp_path / "n").model.rounds == 2**31
+    assert load(tmp_path / "n").learner.rounds == 2**31
 
 
 def test_empty_rows_after_the_last_update_are_not_refused(tmp_path):
@@ -197,7 +198,7 @@ def test_empty_rows_after_the_last_update_are_not_refused(tmp_path):
     model = learned(40, options, rounds=90)
     model.learn(np.zeros((10, 40)), [1] * 10)
     save(tmp_path / "m", model)
-    assert parts(load(tmp_path / "m").model) == parts(model)
+    assert parts(load(tmp_path / "m").learner) == parts(model)
 
 
 def test_foreign_newer_and_missing_files_have_their_own_errors(small, tmp_path):

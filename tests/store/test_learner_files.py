@@ -14,7 +14,8 @@ from forel.learner.learner import Learner
 from forel.learner.settings import Settings
 from forel.losses import Huber, Logistic, Quantile
 from forel.sklearn import estimator_of
-from forel.store import ModelFileError, load, save, serving_model
+from forel.store import ModelFileError, serving_model
+from forel.training.model import load, save
 from tests.store.cases import N, learned, parts, reader_of, stream, user_loss
 
 pytestmark = pytest.mark.usefixtures("interpreted", "unsynced")  # the content of a file does not depend on compiling
@@ -43,7 +44,7 @@ def test_learning_resumes_from_a_file_bit_for_bit(algorithm, rate, weight, tmp_p
         first = Learner(N, options, dtype=dtype, certified=certified, mixed=False)
         first.learn(dense[:4], labels[:4])
         save(tmp_path / "half", first)
-        second = load(tmp_path / "half").model
+        second = load(tmp_path / "half").learner
         assert parts(second) == parts(first)
         second.learn(dense[4:], labels[4:])
         assert parts(second) == parts(never)
@@ -57,7 +58,7 @@ def test_learning_resumes_from_a_file_bit_for_bit(algorithm, rate, weight, tmp_p
 def test_multiclass_learners_survive_a_file(loss, certified, tmp_path):
     model = learned(options=Settings(loss), classes=3, certified=certified)
     save(tmp_path / "m", model)
-    again = load(tmp_path / "m").model
+    again = load(tmp_path / "m").learner
     assert parts(again) == parts(model)
     assert np.array_equal(again.margins(stream()[0]), model.margins(stream()[0]))
 
@@ -68,20 +69,20 @@ def test_untouched_slots_are_not_stored(tmp_path):
     few.learn(row, [1])
     save(tmp_path / "few", few)
     assert (tmp_path / "few").stat().st_size < 2000
-    assert parts(load(tmp_path / "few").model) == parts(few)
+    assert parts(load(tmp_path / "few").learner) == parts(few)
     many = learned(50, rounds=200)
     save(tmp_path / "many", many)
     with safe_open(tmp_path / "many", framework="numpy") as f:
         assert "slots" not in f.keys()  # noqa: SIM118
-    assert parts(load(tmp_path / "many").model) == parts(many)
+    assert parts(load(tmp_path / "many").learner) == parts(many)
 
 
 MEASURE = """
 import resource, sys
-from forel.store import load
+from forel.training.model import load
 load(sys.argv[1])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-model = load(sys.argv[2]).model
+model = load(sys.argv[2]).learner
 assert model.features == 1 << 28
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 """
@@ -102,13 +103,13 @@ def test_negative_zero_is_stored(tmp_path):
     model.state.records[17] = -0.0
     assert model.state.nonzero_rows().tolist() == [8]
     save(tmp_path / "m", model)
-    assert parts(load(tmp_path / "m").model) == parts(model)
+    assert parts(load(tmp_path / "m").learner) == parts(model)
 
 
 @pytest.mark.parametrize("loss", ["huber", Quantile(0.9), Huber(0.25), Logistic()])
 def test_losses_are_stored_by_name_and_parameters(loss, tmp_path):
     save(tmp_path / "m", Learner(2, Settings(loss)))
-    assert load(tmp_path / "m").model.settings == Settings(loss)
+    assert load(tmp_path / "m").learner.settings == Settings(loss)
 
 
 def test_user_defined_losses_are_never_imported_by_name(tmp_path):
@@ -116,7 +117,7 @@ def test_user_defined_losses_are_never_imported_by_name(tmp_path):
     save(tmp_path / "m", model)
     with pytest.raises(ModelFileError, match=r"a user-defined loss, .*cases\.user_loss; pass this function as loss"):
         load(tmp_path / "m")
-    assert parts(load(tmp_path / "m", loss=user_loss).model) == parts(model)
+    assert parts(load(tmp_path / "m", loss=user_loss).learner) == parts(model)
     save(tmp_path / "n", Learner(2, Settings()))
     with pytest.raises(ModelFileError, match="load it without the argument loss"):
         load(tmp_path / "n", loss=user_loss)
@@ -147,7 +148,7 @@ def test_the_order_of_extra_content_does_not_change_the_file(tmp_path):
 
 
 def test_objects_other_than_models_are_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"model: got .* expected a forel\.Learner"):
+    with pytest.raises(ValueError, match=r"model: got .* expected a learner, a fitted estimator"):
         save(tmp_path / "m", 3)
 
 
@@ -176,7 +177,7 @@ def test_mixtures_survive_and_continue(loss, classes, tmp_path):
     never = Learner(rows.shape[1], Settings(loss, alpha=(0.1, 0.5, 1.0)), classes, certified=True)
     never.learn(rows[:12], y[:12])
     save(tmp_path / "m", never)
-    again = load(tmp_path / "m").model
+    again = load(tmp_path / "m").learner
     assert isinstance(again, Learner)
     for model in (never, again):
         model.learn(rows[12:], y[12:])

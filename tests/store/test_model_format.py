@@ -8,7 +8,8 @@ import pytest
 import forel
 from forel.learner.learner import Learner
 from forel.learner.settings import Settings
-from forel.store import ModelFileError, files, header, load, save, serving_model
+from forel.store import ModelFileError, files, header, serving_model
+from forel.training.model import load, save
 from forel.training.scoring import predict_blocks
 from tests.files import make
 from tests.fuzz.sentences import uncompiled
@@ -64,7 +65,7 @@ def test_the_numbers_of_a_file(path):
     assert (found["rounds"], found["weight"], found["features"], found["settings"]["alpha"]) == (1, 1.0, 4, 0.7)
     assert held["slots"].tolist() == [0, 2]
     # g = -x/2 at margin 0, and the strength β + √(g²) over α, of features 1.0 and 2.0.
-    np.testing.assert_allclose(np.abs(load(path).model.margins(np.eye(4))[:, 0]), [0.2333, 0, 0.35, 0], atol=1e-3)
+    np.testing.assert_allclose(np.abs(load(path).learner.margins(np.eye(4))[:, 0]), [0.2333, 0, 0.35, 0], atol=1e-3)
 
 
 @pytest.mark.parametrize("name", [*make.LEARNERS, "trained", "checkpoint", "serving", "serving_float16", "estimator"])
@@ -132,7 +133,7 @@ def test_unknown_fields_are_refused(path):
     ],
 )
 def test_invalid_read_options_are_refused(path, reading, message):
-    save(path, load(path).model, extra={"reading": reading})
+    save(path, load(path).learner, extra={"reading": reading})
     with pytest.raises(ValueError, match=re.escape(message)):
         list(predict_blocks(load(path), [{"x": 1.0}]))
 

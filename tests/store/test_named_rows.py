@@ -49,7 +49,7 @@ def test_a_classifier_of_a_frame(words, options, tmp_path):
     assert stored.predict_one(records[3]) == pytest.approx(expected[3], rel=1e-5)
     names = check_explained(stored, records[0], expected[0])
     assert names == ({"age", "income", "city^Rome"} if words else {"age", "income"})
-    assert {one.name for one in stored.largest_weights()} <= {*model.get_feature_names_out()}
+    assert {one.name for one in stored.inspect().weights} <= {*model.get_feature_names_out()}
     if words:
         unknown = {**records[0], "city": "Lima"}
         alone = model.decision_function(pd.DataFrame([unknown]))
@@ -105,7 +105,7 @@ def test_river_models(options, tmp_path):
 
 def test_weights_of_columns_of_numbers_have_names():
     rows = [{"age": age, "city": "Rome", "y": int(age > 40)} for age in frame().age.tolist()]
-    found = forel.train(rows, forel.Settings(alpha=1.0), label="y", bits=10).largest_weights()
+    found = forel.train(rows, forel.Settings(alpha=1.0), label="y", bits=10).inspect().weights
     assert {one.name for one in found} == {"age", None}  # names of categories are kept with names=True
 
 

@@ -29,7 +29,7 @@ def test_typical_values_are_means_of_the_rows(settings, interpreted, tmp_path):
     for source in (ROWS, csv()):
         form = {} if source is ROWS else {"format": "csv"}
         trained = forel.train(source, settings, label="buys", bits=12, names=True, **form)
-        found = {one.name: one for one in trained.largest_weights()}
+        found = {one.name: one for one in trained.inspect().weights}
         if "income" in found:
             assert found["income"].typical == pytest.approx(np.abs(INCOME).mean(), rel=1e-6)
         if "age" in found:
@@ -37,7 +37,7 @@ def test_typical_values_are_means_of_the_rows(settings, interpreted, tmp_path):
         assert {one.typical for name, one in found.items() if name.startswith("city^")} <= {1.0}
         sizes = [abs(one.contribution) for one in found.values()]
         assert sizes == sorted(sizes, reverse=True)
-        weights = trained.model.weights[:, 0]
+        weights = trained.learner.weights[:, 0]
         for one in found.values():
             assert one.weight == weights[one.slot]
             assert one.contribution == one.weight * one.typical
@@ -48,7 +48,7 @@ def test_units_do_not_decide_the_order(interpreted):
     def order(factor):
         rows = [{**row, "income": row["income"] * factor} for row in ROWS]
         settings = Settings(alpha=1.0, rate="scale_free")
-        return forel.train(rows, settings, label="buys", bits=12, names=True).largest_weights()
+        return forel.train(rows, settings, label="buys", bits=12, names=True).inspect().weights
 
     small, large = order(1.0), order(2.0**-20)
     assert [one.name for one in small] == [one.name for one in large]
@@ -60,36 +60,36 @@ def test_files_serving_models_and_formats_without_columns(interpreted, tmp_path,
     trained = forel.train(ROWS, Settings(alpha=1.0), label="buys", bits=12, names=True)
     trained.save(tmp_path / "m.forel")
     loaded = forel.load(tmp_path / "m.forel")
-    assert loaded.largest_weights() == trained.largest_weights()
-    assert len(loaded.largest_weights(top=2)) == 2
-    small = forel.store.Stored(forel.store.serving_model(trained.model), loaded.extra, loaded.names)
-    assert [one.typical for one in small.largest_weights()] == [one.typical for one in loaded.largest_weights()]
+    assert loaded.inspect().weights == trained.inspect().weights
+    assert len(loaded.inspect(top=2).weights) == 2
+    small = forel.training.model.Model(forel.store.serving_model(trained.learner), loaded.extra, loaded.names)
+    assert [one.typical for one in small.inspect().weights] == [one.typical for one in loaded.inspect().weights]
     inspect(str(tmp_path / "m.forel"), 20, as_json=True)
     shown = json.loads(capsys.readouterr().out)["weights"]
-    assert [one["contribution"] for one in shown] == [one.contribution for one in loaded.largest_weights()]
+    assert [one["contribution"] for one in shown] == [one.contribution for one in loaded.inspect().weights]
     inspect(str(tmp_path / "m.forel"), 20)
     assert "largest contributions" in capsys.readouterr().out
     vw = io.BytesIO(b"1 |f size:300 red\n-1 |f size:-100 blue\n")
-    lines = forel.train(vw, Settings(alpha=1.0, rate="scale_free"), bits=12, names=True).largest_weights()
+    lines = forel.train(vw, Settings(alpha=1.0, rate="scale_free"), bits=12, names=True).inspect().weights
     assert {one.name: one.typical for one in lines} == {"f^size": 300.0, "f^red": 1.0, "f^blue": 1.0}
 
 
 def test_several_classes_show_the_class_of_the_largest_contribution(interpreted):
     rows = [{**row, "buys": ("few", "some", "many")[k % 3]} for k, row in enumerate(ROWS)]
-    found = forel.train(rows, Settings("softmax", alpha=1.0), label="buys", bits=12, names=True).largest_weights()
+    found = forel.train(rows, Settings("softmax", alpha=1.0), label="buys", bits=12, names=True).inspect().weights
     assert {one.label for one in found} <= {"few", "some", "many"}
     assert found[0].name == "income"
 
 
 def test_training_that_continues_keeps_means_and_schemas_of_earlier_versions_have_none(interpreted):
     half = forel.train(ROWS[:30], Settings(alpha=1.0), label="buys", bits=12)
-    whole = forel.train(ROWS[30:], start=half.stored)
-    assert whole.schema["income"]["typical"] == pytest.approx(np.abs(INCOME).mean(), rel=1e-6)
-    old = forel.store.Stored(half.model, json.loads(json.dumps(half.extra)))
+    whole = forel.train(ROWS[30:], start=half)
+    assert whole.extra["schema"]["income"]["typical"] == pytest.approx(np.abs(INCOME).mean(), rel=1e-6)
+    old = forel.training.model.Model(half.learner, json.loads(json.dumps(half.extra)))
     for column in old.extra["schema"].values():
         column.pop("typical", None)
-    assert {one.typical for one in old.largest_weights()} == {1.0}
-    assert "typical" not in forel.train(ROWS[30:], start=old).schema["income"]
+    assert {one.typical for one in old.inspect().weights} == {1.0}
+    assert "typical" not in forel.train(ROWS[30:], start=old).extra["schema"]["income"]
 
 
 @pytest.mark.usefixtures("interpreted")

@@ -20,10 +20,11 @@ from forel.data.sources.streams import expand_paths
 from forel.learner.learner import Learner
 from forel.learner.settings import Settings
 from forel.learner.state import State
-from forel.store import ModelFileError, load, save
+from forel.store import ModelFileError
 from forel.store import files as store_files
 from forel.store.atomic import atomic_writer, remove_leftovers, temporary_path
 from forel.store.locks import exclusive_lock
+from forel.training.model import load, save
 from forel.training.train import train
 
 SETTINGS = Settings(alpha=0.3, l1=0.5)
@@ -83,7 +84,7 @@ def test_the_model_is_written_if_predictions_cannot_be(clicks, tmp_path):
     assert "p.txt: could not be written (File too large); an existing file is unchanged" in done.stderr
     assert "training continues without predictions" in done.stderr
     assert "p.txt: predictions were not written" in done.stderr
-    assert load(tmp_path / "m").model.rounds == 2000
+    assert load(tmp_path / "m").learner.rounds == 2000
     assert predictions.read_text() == "of before"
     assert names(tmp_path) == ["m", "p.txt"]
 
@@ -93,7 +94,7 @@ def test_a_report_that_cannot_be_written_leaves_no_file(clicks, tmp_path):
         done = run("train", clicks, "--model", tmp_path / "m", "--report", tmp_path / "r.html", *ONE)
     assert done.exit_code == 2
     assert "r.html: could not be written (File too large)" in done.stderr
-    assert load(tmp_path / "m").model.rounds == 2000
+    assert load(tmp_path / "m").learner.rounds == 2000
     assert names(tmp_path) == ["m"]
 
 
@@ -110,7 +111,7 @@ def test_a_model_that_cannot_be_written_is_rescued_elsewhere(clicks, tmp_path, m
     (rescued,) = elsewhere.iterdir()
     assert f"the model was written to {rescued} instead" in done.stderr
     assert f"Model: {rescued}" in done.stdout
-    assert load(rescued).model.rounds == 2000
+    assert load(rescued).learner.rounds == 2000
     assert len((tmp_path / "p.txt").read_text().splitlines()) == 2000
     monkeypatch.setattr("forel.cli.outputs.rescue_folders", lambda: [tmp_path / "nosuch"])
     gone.mkdir()
@@ -127,8 +128,8 @@ def test_a_model_that_cannot_be_written_is_rescued_elsewhere(clicks, tmp_path, m
     [
         ("forel.cli.outputs.Page.write", True),
         ("forel.cli.outputs.Saved.check", True),
-        ("forel.training.trained.Trained.remove_checkpoint", True),
-        ("forel.training.trained.save", False),
+        ("forel.training.model.Model.remove_checkpoint", True),
+        ("forel.training.model.save", False),
     ],
 )
 def test_ctrl_c_reports_whether_the_model_was_written(clicks, tmp_path, monkeypatch, where, written):
@@ -159,7 +160,7 @@ def test_ctrl_c_names_the_checkpoint_and_speaks_of_models_only_in_training(click
     model = tmp_path / "m"
     monkeypatch.setattr(os, "_exit", leave)
     with monkeypatch.context() as patch:
-        patch.setattr("forel.training.trained.save", interrupt)
+        patch.setattr("forel.training.model.save", interrupt)
         done = run("train", clicks, "--model", model, "--checkpoint", 1, *ONE)
     assert done.stderr.endswith(f"stopped; no model was written; --resume continues from {model}.checkpoint\n")
     assert run("train", clicks, "--model", model, "--checkpoint", 1, "--resume", *ONE).exit_code == 0
@@ -282,7 +283,7 @@ def test_predictions_do_not_replace_their_model(clicks, tmp_path):
     run("train", clicks, "--model", tmp_path / "m", *ONE)
     done = run("predict", clicks, "--model", tmp_path / "m", "--output", tmp_path / "m")
     assert (done.exit_code, "expected another file than the input" in done.stderr) == (2, True)
-    assert load(tmp_path / "m").model.rounds == 2000
+    assert load(tmp_path / "m").learner.rounds == 2000
 
 
 def test_a_cache_in_use_is_not_swept(clicks, tmp_path):
@@ -347,7 +348,7 @@ def test_memory_that_the_system_refuses_is_a_sentence(monkeypatch, clicks):
     def refused(*_):
         raise MemoryError
 
-    monkeypatch.setattr("forel.learner.n_outputs.aligned_zeros", refused)
+    monkeypatch.setattr("forel.learner.state.aligned_zeros", refused)
     done = run("train", clicks, *ONE)
     assert (done.exit_code, "features: got 16 in 1 lane, which need" in done.stderr) == (2, True)
     monkeypatch.setattr("forel.learner.state.State.reset", refused)

@@ -14,8 +14,9 @@ from typer.testing import CliRunner
 import forel
 from forel.cli.app import app
 from forel.data import slot
-from forel.store import Stored, serving_model
+from forel.store import serving_model
 from forel.store.explaining import Explanation
+from forel.training.model import Model
 
 OPTIONS = {
     "label": "y", "ignore": ["id"], "log": ["amount"], "bucket": ["price:2"], "categories": ["code"], "bits": 12,
@@ -38,7 +39,7 @@ def stored(**options):
         small = replace(
             small, slots=np.arange(1 << 12, dtype=np.uint32), weights=weights, bias=np.float32([0.25])
         )  # fmt: skip
-        SERVING[key] = Stored(small, {"reading": {**OPTIONS, **options}})
+        SERVING[key] = Model(small, {"reading": {**OPTIONS, **options}})
     return SERVING[key]
 
 
@@ -100,7 +101,7 @@ def test_contributions_have_names_values_and_weights():
     parts = {part.name: part for part in found.contributions}
     assert parts.keys() == {"age", "city^Rome", "amount"}
     assert parts["age"].value == 31
-    assert parts["age"].weight == pytest.approx(float(model.model.weights[slot("age", bits=12), 0]))
+    assert parts["age"].weight == pytest.approx(float(model.learner.weights[slot("age", bits=12), 0]))
     assert parts["amount"].value == pytest.approx(math.log(10))
     sizes = [abs(part.contribution) for part in found.contributions]
     assert sizes == sorted(sizes, reverse=True)
@@ -111,7 +112,7 @@ def test_learners_and_serving_files_agree(loss, tmp_path, interpreted):
     rows = [{"site": site, "x": 0.5, "y": y} for site, y in (("news", 1), ("shop", 0))] * 20
     trained = forel.train(rows, forel.Settings(loss, alpha=0.5), label="y", bits=6)
     trained.save(tmp_path / "m.forel")
-    forel.save(tmp_path / "s.forel", serving_model(trained.model), trained.extra)
+    forel.save(tmp_path / "s.forel", serving_model(trained.learner), trained.extra)
     row = {"site": "news", "x": 0.5}
     expected = forel.predict(trained, [row])[0]
     for model in (trained, forel.load(tmp_path / "m.forel"), forel.load(tmp_path / "s.forel")):
@@ -132,7 +133,7 @@ def test_a_mixture_is_explained_by_its_own_margin(options, tmp_path, interpreted
         for y in (rng.random(60) < 0.4).astype(int).tolist()
     ]
     trained = forel.train(rows, label="y", bits=6, **options)
-    forel.save(tmp_path / "s.forel", serving_model(trained.model, mixed=True), trained.extra)
+    forel.save(tmp_path / "s.forel", serving_model(trained.learner, mixed=True), trained.extra)
     for row in ({"site": "news", "x": 2.5}, {"x": -2.0}, {}, rows[0]):
         expected = forel.predict(trained, [row])[0]
         assert trained.predict_one(row) == pytest.approx(expected, rel=1e-5)
@@ -148,7 +149,7 @@ def test_new_keys_are_warned_about_once(tmp_path, interpreted):
     rows = [{"site": site, "age": 3.5, "note": "a b", "y": y, "id": 1} for site, y in (("news", 1), ("shop", 0))] * 20
     options = {"label": "y", "bits": 6, "text": ["note"], "ignore": ["id"]}
     trained = forel.train(rows, forel.Settings(alpha=0.5), **options)
-    model = Stored(serving_model(trained.model), trained.extra)
+    model = Model(serving_model(trained.learner), trained.extra)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         expected = model.predict_one(rows[0])
@@ -165,7 +166,7 @@ def test_new_keys_are_warned_about_once(tmp_path, interpreted):
 @pytest.mark.parametrize("classes", [2, 3])
 def test_models_that_learn_warn_of_new_keys_too(classes, interpreted):
     rows = [{"site": "abc"[k % 3], "age": 3.5, "y": "uvw"[k % classes], "id": 1} for k in range(30)]
-    stored = forel.train(rows, forel.Settings(alpha=0.5), label="y", bits=6, ignore=["id"]).stored
+    stored = forel.train(rows, forel.Settings(alpha=0.5), label="y", bits=6, ignore=["id"])
     with pytest.warns(UserWarning, match="'ages' is new; did you mean 'age'") as found:
         expected = stored.predict_one({"site": "a", "ages": 3.5})
     assert [one.filename for one in found] == [__file__]

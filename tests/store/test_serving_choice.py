@@ -11,8 +11,9 @@ import forel
 from forel.learner.grid import default_grid
 from forel.learner.learner import Learner
 from forel.learner.settings import Settings
-from forel.store import ModelFileError, choose_serving, save, serving_model
+from forel.store import ModelFileError, choose_serving, serving_model
 from forel.store.serving_mixture import NEGLIGIBLE
+from forel.training.model import save
 from forel.training.train import train
 from tests.interfaces.test_cli import run
 
@@ -40,12 +41,12 @@ def test_the_mixture_that_is_served_predicts_as_the_learner_does(settings, tmp_p
     save(tmp_path / "s", small)
     stored = forel.load(tmp_path / "s")
     expected = expit(model.margins(X))
-    assert np.abs(expit(stored.model.margins(X)) - expected).max() <= NEGLIGIBLE + 1e-6
-    assert stored.model.predict(X) == pytest.approx(expected, abs=NEGLIGIBLE + 1e-6)
+    assert np.abs(expit(stored.learner.margins(X)) - expected).max() <= NEGLIGIBLE + 1e-6
+    assert stored.learner.predict(X) == pytest.approx(expected, abs=NEGLIGIBLE + 1e-6)
     half = serving_model(model, dtype="float16", mixed=True)
     assert expit(half.margins(X)) == pytest.approx(expected, abs=3e-3)
-    assert stored.model.weights_at(np.arange(6))[:, 0] == pytest.approx(model.weights[:, 0])
-    assert (stored.classes, stored.model.n_outputs) == (None, 1)
+    assert stored.learner.weights_at(np.arange(6))[:, 0] == pytest.approx(model.weights[:, 0])
+    assert (stored.classes, stored.learner.lanes) == (None, 1)
 
 
 @pytest.mark.parametrize(("filters", "classes"), [(True, None), (False, None), (False, 3)])
@@ -57,7 +58,7 @@ def test_the_best_setting_is_served_from_the_kernel_of_all_settings(filters, cla
     model = Learner(6, settings, classes=classes)
     model.learn(X, y + (X[:, 0] > 1) if classes else y)
     expected = serving_model(model.select_setting(model.best_model))
-    monkeypatch.setattr(Learner, "only", lambda *given: pytest.fail("needs a kernel of one setting"))
+    monkeypatch.setattr(Learner, "select_setting", lambda *given: pytest.fail("needs a kernel of one setting"))
     small = serving_model(model)
     for field in fields(expected):
         assert np.array_equal(getattr(small, field.name), getattr(expected, field.name)), field.name
@@ -101,8 +102,8 @@ def test_a_mixture_that_is_better_is_served(tmp_path):
     # Neither setting is good on both halves of the features, and the mixer is.
     rows = [{"c": f"w{k * k % 101}", "x": k % 7 / 3, "y": (k % 7 > 3) ^ (k * k % 101 > 80)} for k in range(400)]
     trained = train(rows, default_grid(alpha=None), label="y", bits=8)
-    choice = choose_serving(trained.model)
-    settings, mixture = trained.model.averages[: trained.model.settings.n_settings].min(), trained.report.loss
+    choice = choose_serving(trained.learner)
+    settings, mixture = trained.learner.averages[: trained.learner.settings.n_settings].min(), trained.report.loss
     assert choice.mixed is bool(settings > 1.01 * mixture)
     assert choice.mixed
     assert str(choice).startswith(f"the mixture ({choice.mixture_bytes:,} bytes of weights) instead of")
@@ -118,7 +119,7 @@ def test_a_mixture_that_is_better_is_served(tmp_path):
 def test_calibrated_mixtures_are_served_whole(tmp_path):
     rows = [{"c": k % 5, "y": k * k % 3 % 2} for k in range(200)]
     trained = train(rows, Settings(alpha=(0.3, 1.0)), label="y", bits=6, calibrate=True)
-    choice = choose_serving(trained.model, mixed=True)
+    choice = choose_serving(trained.learner, mixed=True)
     assert choice.mixed
     assert str(choice).endswith(", and calibrated")
     save(tmp_path / "s", choice.model, trained.extra)
@@ -155,7 +156,7 @@ def test_commands_print_the_choice(tmp_path):
     path = tmp_path / "a.vw"
     path.write_text("".join(f"{k * k % 3 % 2} |f w{k % 7}\n" for k in range(60)))
     shown = run("train", path, "--lanes", 2, "--bits", 6, "--serving", "--model", tmp_path / "s", "--quiet").stdout
-    model = forel.load(tmp_path / "s").model
+    model = forel.load(tmp_path / "s").learner
     chosen = shown.partition("Serving: ")[2].partition(" instead of ")[0]
     assert (model.mixture is None) is (" alone (" in chosen)
     size = sum(array.nbytes for array in (model.slots, model.weights, model.bias))

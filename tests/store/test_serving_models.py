@@ -12,8 +12,9 @@ from forel.data import slot
 from forel.learner.learner import Learner
 from forel.learner.settings import Settings
 from forel.losses import Poisson, Quantile
-from forel.store import ServingModel, load, save, serving_model
+from forel.store import ServingModel, serving_model
 from forel.store.header import settings_to_json
+from forel.training.model import load, save
 from tests.store.cases import learned, reader_of, stream, user_loss
 
 USUAL = settings_to_json(Settings())
@@ -28,7 +29,7 @@ def test_serving_predicts_as_the_learner_does(classes, dtype, dense, tmp_path, m
     monkeypatch.setattr("forel.store.serving.MAX_DENSE", dense)
     model = learned(40, Settings(alpha=0.5, l1=0.05), classes, rounds=30)
     save(tmp_path / "s", serving_model(model, dtype=dtype))
-    small, rows = load(tmp_path / "s").model, stream(20, 40, seed=1)[0]
+    small, rows = load(tmp_path / "s").learner, stream(20, 40, seed=1)[0]
     tolerance = 1e-6 if dtype == "float32" else 3e-3
     assert np.allclose(small.margins(rows), model.margins(rows), rtol=tolerance, atol=tolerance)
     kept = np.flatnonzero(model.weights.any(axis=1))
@@ -44,7 +45,7 @@ def test_serving_without_weights_predicts_from_the_bias(monkeypatch, tmp_path):
             tmp_path / "s",
             ServingModel(4, np.empty(0, np.uint32), np.empty((0, 1), np.float32), np.ones(1, "f4"), "sign", USUAL),
         )
-        assert load(tmp_path / "s").model.predict(np.ones((2, 4))).tolist() == [[1.0], [1.0]]
+        assert load(tmp_path / "s").learner.predict(np.ones((2, 4))).tolist() == [[1.0], [1.0]]
 
 
 @pytest.mark.parametrize(
@@ -80,14 +81,14 @@ def test_means_of_counts_have_the_cap_of_the_loss(tmp_path, cap, dtype, largest)
     far = np.array([[1e9]])
     assert model.settings.link(model.margins(far)) == np.exp(cap)
     save(tmp_path / "s", serving_model(model))
-    for small in (serving_model(model), load(tmp_path / "s").model):
+    for small in (serving_model(model), load(tmp_path / "s").learner):
         assert small.predict(far) == np.exp(np.float32(largest))  # in float32, which has no larger powers of e
 
 
 def test_one_lane_can_be_selected(tmp_path):
     model, rows = learned(options=Settings(alpha=(0.1, 0.9))), stream()[0]
     save(tmp_path / "s", serving_model(model, lane=1))
-    small = load(tmp_path / "s").model
+    small = load(tmp_path / "s").learner
     assert np.allclose(small.margins(rows), model.margins(rows)[:, 1:], atol=1e-6)
     for lane in (2, -1):
         with pytest.raises(ValueError, match="lane: got"):
@@ -105,7 +106,7 @@ def test_the_loss_of_half_precision_is_measured_and_stored(tmp_path):
     ):
         model, (rows, labels) = learned(options=options, classes=classes), stream(classes=classes or 2)
         save(tmp_path / "s", serving_model(model, dtype="float16", X=rows, y=labels))
-        measured = load(tmp_path / "s").model.measured
+        measured = load(tmp_path / "s").learner.measured
         assert measured["learner"] != measured["serving"] == pytest.approx(measured["learner"], abs=1e-3)
         if classes is None and options.loss == "logistic":
             margins = model.margins(rows)[:, 0].astype(float)
@@ -137,7 +138,7 @@ def test_predicting_with_a_serving_model_does_not_import_numba(tmp_path):
     )
     code = "import sys, forel; print('safetensors' in sys.modules or 'numpy' in sys.modules);"
     code += (
-        "forel.load(sys.argv[1]).model.predict([[1.0] * 4]); print('numba' in sys.modules, 'sklearn' in sys.modules)"
+        "forel.load(sys.argv[1]).learner.predict([[1.0] * 4]); print('numba' in sys.modules, 'sklearn' in sys.modules)"
     )
     command = [sys.executable, "-c", code, tmp_path / "s"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)

@@ -53,14 +53,17 @@ def test_several_passes_have_the_bytes_and_losses_of_each_key_alone(tmp_path, mo
     monkeypatch.setattr(by_key, "ROWS_PER_KEY", 1)
     options, seen = {"settings": settings, "passes": 3, "holdout": 4, **READING}, []
     together = forel.train(ROWS[:90], by="country", fallback=True, progress=seen.append, **options)
-    for summary in together.keys:
+    for summary in together.training.keys:
         own = alone(summary.key, ROWS[:90], **options)
-        assert file_bytes(tmp_path, together.model[summary.key]) == file_bytes(tmp_path, own.model)
+        assert file_bytes(tmp_path, together.learner[summary.key]) == file_bytes(tmp_path, own.learner)
         assert (summary.rows, summary.loss) == (own.report.rows, own.report.loss)
-        if own.holdout is not None and own.holdout.rows:
-            assert (summary.holdout_rows, summary.holdout_loss) == (own.holdout.rows, own.holdout.loss)
-    assert len(together.passes) == 3
-    assert together.passes[2].loss < together.passes[0].loss == together.report.loss
+        if own.training.holdout is not None and own.training.holdout.rows:
+            assert (summary.holdout_rows, summary.holdout_loss) == (
+                own.training.holdout.rows,
+                own.training.holdout.loss,
+            )
+    assert len(together.training.passes) == 3
+    assert together.training.passes[2].loss < together.training.passes[0].loss == together.report.loss
     assert [now.pass_number for now in seen] == sorted(now.pass_number for now in seen)
     assert (seen[-1].pass_number, seen[-1].rows) == (3, 90)
     with pytest.raises(ValueError, match=r"passes: got 2, expected 1 with by \(--by\) and a stream"):
@@ -75,23 +78,23 @@ def test_models_have_the_bytes_of_training_on_the_rows_of_each_key_alone(tmp_pat
     monkeypatch.setattr(by_key, "ROWS_PER_KEY", 1)
     options = {"settings": settings, "certified": True, **holdout, **READING}
     together = forel.train(ROWS, by="country", **options)
-    forel.save(tmp_path / "all", together.model)
-    loaded = forel.load(tmp_path / "all").model
+    forel.save(tmp_path / "all", together.learner)
+    loaded = forel.load(tmp_path / "all").learner
     assert isinstance(loaded, KeyedModels)
-    assert [one.key for one in together.keys] == list(loaded) == ["NO", "IT", "", "São Tomé"]
-    for summary in together.keys:
+    assert [one.key for one in together.training.keys] == list(loaded) == ["NO", "IT", "", "São Tomé"]
+    for summary in together.training.keys:
         own = alone(summary.key, **options)
-        expected = file_bytes(tmp_path, own.model)
-        assert file_bytes(tmp_path, together.model[summary.key]) == expected
+        expected = file_bytes(tmp_path, own.learner)
+        assert file_bytes(tmp_path, together.learner[summary.key]) == expected
         assert file_bytes(tmp_path, loaded[summary.key]) == expected
         assert (summary.rows, summary.loss, summary.weight) == (own.report.rows, own.report.loss, own.report.weight)
-        assert summary.certificate == own.certificate
+        assert summary.certificate == own.training.certificate
         if holdout:
             assert (summary.holdout_rows, summary.holdout_loss or 0) == (
-                own.holdout.rows, pytest.approx(own.holdout.loss if own.holdout.rows else 0)
+                own.training.holdout.rows, pytest.approx(own.training.holdout.loss if own.training.holdout.rows else 0)
             )  # fmt: skip
-    assert together.report.rows == sum(one.rows for one in together.keys)
-    total = sum(one.loss * one.weight for one in together.keys)
+    assert together.report.rows == sum(one.rows for one in together.training.keys)
+    total = sum(one.loss * one.weight for one in together.training.keys)
     assert together.report.loss == pytest.approx(total / together.report.weight)
 
 
@@ -119,7 +122,7 @@ def test_predictions_use_the_model_of_the_key(tmp_path):
     assert trained.predict_many(ROWS[:5]) == pytest.approx(found[:5])
     unseen_word = {**ROWS[0], "word": "never"}
     assert forel.predict(stored, [unseen_word]) == forel.predict(stored.of_key("NO"), [unseen_word])
-    assert stored.of_key("NO").largest_weights()
+    assert stored.of_key("NO").inspect().weights
     evaluation = forel.evaluate(stored, ROWS, slices=["country"])
     assert {one.value for one in evaluation.slices[0].slices} == {"NO", "IT", "São Tomé", "(missing)"}
 
@@ -135,7 +138,7 @@ def test_a_key_without_a_model_is_an_error_with_its_line_or_uses_the_model_of_al
     with_fallback = forel.train(ROWS, ONE, by="country", fallback=True, **READING)
     with_fallback.save(tmp_path / "m.forel")
     stored = forel.load(tmp_path / "m.forel")
-    assert file_bytes(tmp_path, stored.model.fallback) == file_bytes(tmp_path, everything.model)
+    assert file_bytes(tmp_path, stored.learner.fallback) == file_bytes(tmp_path, everything.learner)
     assert with_fallback.report == without.report
     found = forel.predict(stored, str(path))
     assert found[0] == forel.predict(without, [{"country": "NO", "x": 1, "word": "w1", "z": 0}])[0]
@@ -151,19 +154,19 @@ def test_classes_and_vw_text(tmp_path):
     )
     together = forel.train(str(text), settings, by="c", bits=10, classes=["0", "1", "2"])
     lines = text.read_text().splitlines(keepends=True)
-    for key in together.model:
+    for key in together.learner:
         only = tmp_path / "only.vw"
         only.write_text("".join(line for line in lines if f"|c {key} " in line))
         own = forel.train(str(only), settings, bits=10, classes=["0", "1", "2"])
-        assert file_bytes(tmp_path, together.model[key]) == file_bytes(tmp_path, own.model)
+        assert file_bytes(tmp_path, together.learner[key]) == file_bytes(tmp_path, own.learner)
     assert set(forel.predict(together, str(text))) <= {"0", "1", "2"}
 
 
 def test_models_take_memory_for_their_features_only(interpreted):
     rows = [{"key": k % 200, "word": f"w{k % 7}", "y": k % 2} for k in range(400)]
     trained = forel.train(rows, ONE, label="y", ignore=["key"], bits=22, by="key")
-    assert len(trained.keys) == 200
-    assert trained.model.nbytes < 200 * 40 * 16
+    assert len(trained.training.keys) == 200
+    assert trained.learner.nbytes < 200 * 40 * 16
 
 
 @pytest.mark.parametrize(
@@ -199,10 +202,10 @@ def test_files_of_models_that_are_cut_or_changed_are_rejected(tmp_path):
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("change", ["order of slots", "sizes", "a key twice", "one more array"])
 def test_consistent_checksums_of_inconsistent_models_are_rejected(tmp_path, change):
-    header, arrays = pack_keyed(forel.train(ROWS[:40], ONE, by="country", **READING).model)
+    header, arrays = pack_keyed(forel.train(ROWS[:40], ONE, by="country", **READING).learner)
     common = {"extra": {}, "estimator": None, "bits": None}
     write_file(tmp_path / "m", header | common, arrays)
-    assert len(forel.load(tmp_path / "m").model) == 4
+    assert len(forel.load(tmp_path / "m").learner) == 4
     if change == "order of slots":
         arrays["keyed.slots"][:2] = arrays["keyed.slots"][1::-1]
     elif change == "sizes":
@@ -219,14 +222,14 @@ def test_consistent_checksums_of_inconsistent_models_are_rejected(tmp_path, chan
 def test_a_model_of_one_key_is_needed_to_continue_to_explain_and_to_serve(interpreted):
     trained = forel.train(ROWS[:40], ONE, by="country", **READING)
     with pytest.raises(ValueError, match="start: got 'models by country', expected the model of one key"):
-        forel.train(ROWS, start=trained.stored)
+        forel.train(ROWS, start=trained)
     with pytest.raises(ValueError, match="got 'models by country'"):
         trained.explain_one(ROWS[0])
     with pytest.raises(ValueError, match="model: got"):
-        forel.store.serving_model(trained.model)
-    assert forel.train(ROWS[:10], start=trained.stored.of_key("NO")).model.rounds > 10
+        forel.store.serving_model(trained.learner)
+    assert forel.train(ROWS[:10], start=trained.of_key("NO")).learner.rounds > 10
     with pytest.raises(ValueError, match="country: got 'FR', expected one of the"):
-        trained.stored.of_key("FR")
+        trained.of_key("FR")
 
 
 @pytest.mark.usefixtures("interpreted")
@@ -239,24 +242,24 @@ def test_each_model_is_calibrated_by_its_own_rows(tmp_path, monkeypatch, passes,
     together = forel.train(ROWS, by="country", fallback=True, progress=seen.append, **options)
     together.save(tmp_path / "m")
     loaded, alone_losses = forel.load(tmp_path / "m"), []
-    for key in together.model:
+    for key in together.learner:
         rows = [row for row in ROWS if row["country"] == key]
         own = forel.train(rows, **options)
-        for stored in (together.stored, loaded, loaded.of_key(key)):
+        for stored in (together, loaded, loaded.of_key(key)):
             assert stored.predict_many(rows).tolist() == own.predict_many(rows).tolist()
-        assert loaded.of_key(key).calibration == own.calibrated.calibration
-        alone_losses.append(own.calibrated.report.loss * own.calibrated.report.weight)
+        assert loaded.of_key(key).calibration == own.training.calibrated.calibration
+        alone_losses.append(own.training.calibrated.report.loss * own.training.calibrated.report.weight)
     if not holdout:  # every fourth row of each key is not every fourth row
         own, unseen = forel.train(ROWS, **options), [{**row, "country": "FR"} for row in ROWS]
         assert loaded.predict_many(unseen).tolist() == own.predict_many(unseen).tolist()
-    report = together.calibrated.report
+    report = together.training.calibrated.report
     assert report.loss * report.weight == pytest.approx(sum(alone_losses), rel=1e-12)
     assert report.loss < 0.99 * together.report.loss
-    assert (together.calibrated.holdout is None) == (not holdout)
+    assert (together.training.calibrated.holdout is None) == (not holdout)
     assert seen[0].calibrated.shape == seen[0].margins.shape
-    assert together.calibrated.calibration is None
-    together.model.calibrations[1, 0] = -1.0
-    header, arrays = pack_keyed(together.model)
+    assert together.training.calibrated.calibration is None
+    together.learner.calibrations[1, 0] = -1.0
+    header, arrays = pack_keyed(together.learner)
     write_file(tmp_path / "bad", {"extra": {}, "estimator": None, "bits": None, **header}, arrays)
     with pytest.raises(forel.store.ModelFileError, match="calibrations are not finite numbers, of which the first are"):
         forel.load(tmp_path / "bad")
@@ -296,11 +299,16 @@ def test_a_stopped_run_resumes_to_the_same_bytes(tmp_path, monkeypatch, extra, s
     resumed = forel.train(path, progress=seen.append, resume=True, **options)
     resumed.save(tmp_path / "resumed")
     assert (tmp_path / "resumed").read_bytes() == (tmp_path / "whole").read_bytes()
-    assert (resumed.keys, resumed.passes, resumed.holdout) == (whole.keys, whole.passes, whole.holdout)
-    assert (resumed.slices, resumed.rows, resumed.problems.messages, resumed.calibrated) == (
-        whole.slices, whole.rows, whole.problems.messages, whole.calibrated,
+    assert (resumed.training.keys, resumed.training.passes, resumed.training.holdout) == (
+        whole.training.keys,
+        whole.training.passes,
+        whole.training.holdout,
+    )
+    again = resumed.training
+    assert (again.slices, again.rows, again.problems.messages, again.calibrated) == (
+        whole.training.slices, whole.training.rows, whole.training.problems.messages, whole.training.calibrated,
     )  # fmt: skip
-    assert len(whole.problems.messages) == 1
+    assert len(whole.training.problems.messages) == 1
     assert (seen[0].pass_number - 1) * 209 + seen[0].rows > stops[-1] - 60  # it begins after the last checkpoint
     assert not checkpoint.exists()  # it is removed when the model is saved
 
@@ -364,7 +372,7 @@ def test_a_checkpoint_of_models_predicts_and_needs_the_same_options(tmp_path):
     path.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     options = {"settings": ONE, "checkpoint": checkpoint, "checkpoint_every": 1, **READING}
     trained = forel.train(path, by="country", **options)
-    assert forel.load(checkpoint).predict_many(ROWS[:9]).tolist() == trained.stored.predict_many(ROWS[:9]).tolist()
+    assert forel.load(checkpoint).predict_many(ROWS[:9]).tolist() == trained.predict_many(ROWS[:9]).tolist()
     for changed, message in (
         ({"by": "word"}, "by: got 'word', expected 'country', as when"),
         ({"by": None}, "by: got None, expected 'country', as when"),

@@ -18,7 +18,7 @@ from forel.data import Block, Malformed, Position, Problems, ReadOptions, concat
 from forel.data.clicks import write_clicks
 from forel.data.sources.row_cache import CacheWriter, open_cache
 from forel.learner.settings import Settings
-from forel.store import load
+from forel.training.model import load
 from forel.training.passes import Passes
 from forel.training.row_cache import CacheWriteError, write_cache
 from forel.training.scoring import predict_blocks
@@ -96,9 +96,9 @@ def test_models_are_the_same_with_and_without_a_cache(folder, tmp_path, name, mo
     found[0] = train(folder / name, SETTINGS, **options)
     found[0].save(tmp_path / "0")
     assert len({(tmp_path / f"{k}").read_bytes() for k in found}) == 1
-    assert all(found[k].passes == found[0].passes for k in found)
+    assert all(found[k].training.passes == found[0].training.passes for k in found)
     again = train(tmp_path / "k.cache", SETTINGS, passes=3, holdout=7, bits=12, **label)
-    assert again.model.state.numbers.tobytes() == found[0].model.state.numbers.tobytes()
+    assert again.learner.state.numbers.tobytes() == found[0].learner.state.numbers.tobytes()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["0", "1", "2", "3", "k.cache"]
 
 
@@ -126,11 +126,11 @@ def _counting(module, name, calls):
 
 def test_streams_allow_several_passes(folder):
     text = (folder / "a.vw").read_bytes()
-    expected = train(folder / "a.vw", SETTINGS, passes=3, bits=10).model.state.numbers.tobytes()
+    expected = train(folder / "a.vw", SETTINGS, passes=3, bits=10).learner.state.numbers.tobytes()
     for stream in (io.BytesIO(text), [io.BytesIO(text)]):
-        assert train(stream, SETTINGS, passes=3, bits=10).model.state.numbers.tobytes() == expected
+        assert train(stream, SETTINGS, passes=3, bits=10).learner.state.numbers.tobytes() == expected
     dicts = [{"y": k % 2, "x": f"w{k % 7}"} for k in range(300)]
-    twice = [train(d, SETTINGS, passes=2, bits=8, label="y").model.state for d in (dicts, iter(dicts))]
+    twice = [train(d, SETTINGS, passes=2, bits=8, label="y").learner.state for d in (dicts, iter(dicts))]
     assert twice[0].records.tobytes() == twice[1].records.tobytes()
 
 
@@ -139,7 +139,7 @@ def test_problems_are_counted_once_and_stored_in_the_cache(folder, tmp_path):
     source.write_text("1 |a b\n1 |a b:x\n0 |a c\n7 |a d\n")
     for _ in range(2):
         trained = train(source, SETTINGS, bits=8, passes=2, on_error="skip", cache=tmp_path / "c", block_bytes=1)
-        assert (trained.problems.count, trained.model.rounds) == (2, 4)
+        assert (trained.training.problems.count, trained.learner.rounds) == (2, 4)
     with pytest.raises(Malformed, match="line 2, column 8"):
         train(source, SETTINGS, bits=8, cache=tmp_path / "c")
     reader = read(tmp_path / "c", bits=8)
@@ -154,7 +154,7 @@ def test_stale_caches_are_rewritten_and_foreign_files_are_not(folder, tmp_path):
     source.write_bytes(source.read_bytes() + b"1 |a new\n")
     with pytest.warns(RuntimeWarning, match="c: a cache of other files, of files that have changed"):
         second = train(source, SETTINGS, bits=10, passes=2, cache=path)
-    assert second.rows == first.rows + 1
+    assert second.training.rows == first.training.rows + 1
     with pytest.warns(RuntimeWarning, match="or of other read options; it is written again"):
         train(source, SETTINGS, bits=11, cache=path)
     assert cache_at(path).key["options"]["bits"] == 11
@@ -171,7 +171,7 @@ def test_truncated_and_changed_caches_are_detected(folder, tmp_path):
     source.write_bytes(b"".join((folder / "a.vw").read_bytes().splitlines(keepends=True)[:20]))
     write_cache(source, path, bits=10, block_bytes=2000)
     expected = concatenate(read(path, bits=10))
-    state = train(source, SETTINGS, bits=10).model.state.numbers.tobytes()
+    state = train(source, SETTINGS, bits=10).learner.state.numbers.tobytes()
     whole = path.read_bytes()
     for size in (*range(0, len(whole), 97), len(whole) - 1):
         path.write_bytes(whole[:size])
@@ -179,7 +179,7 @@ def test_truncated_and_changed_caches_are_detected(folder, tmp_path):
             list(read(path, bits=10))
     with pytest.warns(RuntimeWarning, match="expected a whole cache; make it again"):
         again = train(source, SETTINGS, bits=10, cache=path)
-    assert again.model.state.numbers.tobytes() == state
+    assert again.learner.state.numbers.tobytes() == state
     assert len(cache_at(path)) > 0
     rng = np.random.default_rng(0)
     for place in rng.integers(0, len(whole), 300):
@@ -212,8 +212,8 @@ def test_a_model_trained_on_a_cache_reads_the_original_format(tmp_path):
     reading = {"label": "click", "bits": 10, "categories": ["hour"], "ignore": ["id"]}
     write_cache(source, path, **reading)
     trained = train(path, SETTINGS)
-    assert trained.stored.extra == train(source, SETTINGS, **reading).stored.extra
-    margins = [np.concatenate([m for _, m in predict_blocks(trained.stored, s)]) for s in (path, source)]
+    assert trained.extra == train(source, SETTINGS, **reading).extra
+    margins = [np.concatenate([m for _, m in predict_blocks(trained, s)]) for s in (path, source)]
     assert margins[0].size == 200
     assert margins[0].tobytes() == margins[1].tobytes()
 
@@ -228,7 +228,7 @@ def test_runs_resume_in_the_middle_of_a_cache(folder, tmp_path):
         "checkpoint": tmp_path / "p",
     }
     for source, kept in ((folder / "a.vw", tmp_path / "c"), ([tmp_path / "c", tmp_path / "c"], None)):
-        expected = train(source, SETTINGS, **options).model.state.numbers.tobytes()
+        expected = train(source, SETTINGS, **options).learner.state.numbers.tobytes()
         for after in (3, 9, 20):
             blocks = iter(range(after))
             with pytest.raises(StopIteration):
@@ -236,9 +236,9 @@ def test_runs_resume_in_the_middle_of_a_cache(folder, tmp_path):
             per_pass = 16 if kept is None else 8
             assert load(tmp_path / "p").extra["checkpoint"]["pass_number"] == 1 + (after - 1) // per_pass
             again = train(source, SETTINGS, resume=True, **options)
-            assert again.model.state.numbers.tobytes() == expected
+            assert again.learner.state.numbers.tobytes() == expected
             again = train(source, SETTINGS, cache=kept, resume=True, **options)
-            assert again.model.state.numbers.tobytes() == expected
+            assert again.learner.state.numbers.tobytes() == expected
 
 
 @pytest.mark.parametrize("when", ["__init__", "add", "close"])
@@ -247,12 +247,12 @@ def test_every_pass_reads_the_source_if_the_cache_cannot_be_written(folder, tmp_
     def fail(*_, **__):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    expected = train(folder / "a.vw", SETTINGS, passes=2, bits=10).model.state.numbers.tobytes()
+    expected = train(folder / "a.vw", SETTINGS, passes=2, bits=10).learner.state.numbers.tobytes()
     monkeypatch.setattr(f"forel.training.row_cache.CacheWriter.{when}", fail)
     path = tmp_path / "c" if kept else None
     with pytest.warns(RuntimeWarning, match=r"could not be written .No space left.*each pass reads the source"):
         again = train(folder / "a.vw", SETTINGS, passes=2, bits=10, cache=path)
-    assert again.model.state.numbers.tobytes() == expected
+    assert again.learner.state.numbers.tobytes() == expected
     with pytest.raises(CacheWriteError, match="a stream cannot be read again without it"):
         train(io.BytesIO((folder / "a.vw").read_bytes()), SETTINGS, passes=2, bits=10, cache=path)
     with pytest.raises(OSError, match="could not be written"):

@@ -14,10 +14,11 @@ from forel.learner.settings import Settings
 from forel.report import page
 from forel.river.stored import model_of
 from forel.sklearn.stored import estimator_of
-from forel.store import ModelFileError, Stored, save, serving_model
+from forel.store import ModelFileError, serving_model
 from forel.store.calibration import Calibration, calibration_of
 from forel.training.calibrating import PRIOR
 from forel.training.history import History
+from forel.training.model import Model, save
 from forel.training.train import train
 from tests.interfaces.test_cli import run
 
@@ -92,10 +93,10 @@ def test_metrics_before_and_after_are_those_of_the_rows():
     learned = (np.arange(len(ROWS)) + 1) % 4 > 0
     _, expected = reference_fit(margins, y, learned)
     assert calibrated == pytest.approx(expected, rel=1e-5, abs=1e-5)
-    after = trained.calibrated
+    after = trained.training.calibrated
     for report, values, rows in (
         (trained.report, margins, learned), (after.report, calibrated, learned),
-        (trained.holdout, margins, ~learned), (after.holdout, calibrated, ~learned),
+        (trained.training.holdout, margins, ~learned), (after.holdout, calibrated, ~learned),
     ):  # fmt: skip
         p = expit(values[rows])
         assert report.loss == pytest.approx(-np.mean(np.log(np.where(y[rows] == 1, p, 1 - p))), rel=1e-5)
@@ -119,12 +120,12 @@ def test_a_row_is_calibrated_before_its_label_is_used():
 def test_every_interface_applies_the_calibration(tmp_path):
     plain = train(ROWS, SETTINGS, **OPTIONS)
     trained = train(ROWS, SETTINGS, calibrate=True, **OPTIONS)
-    known = trained.calibrated.calibration
+    known = trained.training.calibrated.calibration
     assert known != Calibration(1.0, 0.0)
     expected = expit(known.slope * forel.predict(plain, ROWS, margins=True).astype(float) + known.offset)
     paths = [tmp_path / name for name in ("m.forel", "s.forel")]
     trained.save(paths[0])
-    save(paths[1], serving_model(trained.model), trained.extra)
+    save(paths[1], serving_model(trained.learner), trained.extra)
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     for path in paths:
         stored = forel.load(path)
@@ -152,7 +153,9 @@ def test_a_resumed_or_continued_run_has_the_same_calibration(tmp_path):
     path.write_text("c,x,s,y\n" + "".join(",".join(map(str, row.values())) + "\n" for row in ROWS))
     options = {**OPTIONS, "calibrate": True, "slices": ["s"], "block_bytes": 400, "passes": 2, "holdout": 5}
     whole = train(path, SETTINGS, **options)
-    assert whole.calibrated.extra == train(path, SETTINGS, **(options | {"passes": 1})).calibrated.extra
+    assert (
+        whole.training.calibrated.extra == train(path, SETTINGS, **(options | {"passes": 1})).training.calibrated.extra
+    )
     seen, saving = iter(range(9)), {"checkpoint": tmp_path / "c", "checkpoint_every": 50}
 
     def stop(_):
@@ -162,22 +165,25 @@ def test_a_resumed_or_continued_run_has_the_same_calibration(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         train(path, SETTINGS, progress=stop, **saving, **options)
     assert forel.load(tmp_path / "c").calibration is not None
-    assert train(path, SETTINGS, resume=True, **saving, **options).calibrated == whole.calibrated
+    assert train(path, SETTINGS, resume=True, **saving, **options).training.calibrated == whole.training.calibrated
     first = train(ROWS[:150], SETTINGS, calibrate=True, **OPTIONS)
-    again = train(ROWS[150:], start=first.stored)
-    assert again.calibrated.extra == train(ROWS, SETTINGS, calibrate=True, **OPTIONS).calibrated.extra
+    again = train(ROWS[150:], start=first)
+    assert again.training.calibrated.extra == train(ROWS, SETTINGS, calibrate=True, **OPTIONS).training.calibrated.extra
 
 
 @pytest.mark.usefixtures("interpreted")
 def test_certificate_and_guarantee_are_about_predictions_before_calibration():
     settings = Settings(alpha=(0.3, 3.0))
     plain, found = (train(ROWS, settings, certified=True, calibrate=c, **OPTIONS) for c in (False, True))
-    assert (found.certificate, str(found.model.guarantee())) == (plain.certificate, str(plain.model.guarantee()))
+    assert (found.training.certificate, str(found.learner.guarantee())) == (
+        plain.training.certificate,
+        str(plain.learner.guarantee()),
+    )
     assert found.report == plain.report
-    text = calibration_sentence(found.calibrated, True, True)
+    text = calibration_sentence(found.training.calibrated, True, True)
     assert text.endswith("; the mixture's guarantee and the certificate above are about predictions before calibration")
-    assert str(found.calibrated.calibration) in text
-    assert found.best().calibrated is None
+    assert str(found.training.calibrated.calibration) in text
+    assert found.best().training.calibrated is None
 
 
 @pytest.mark.usefixtures("interpreted")
@@ -189,7 +195,7 @@ def test_the_report_and_the_summary_show_both(tmp_path):
     for shown in (
         "decile, before calibration",
         "decile, after calibration",
-        f'value="{trained.calibrated.report.loss!r}"',
+        f'value="{trained.training.calibrated.report.loss!r}"',
     ):
         assert shown in text
     (tmp_path / "a.vw").write_text("".join(f"{row['y']} |c {row['c']}\n" for row in ROWS))
@@ -213,4 +219,4 @@ def test_what_cannot_be_calibrated_is_refused():
     for wrong in (3, {}, {"slope": -1.0, "offset": 0.0}, {"slope": 1.0, "offset": float("nan")}):
         with pytest.raises(ModelFileError, match="the calibration is not two numbers"):
             calibration_of({"calibration": wrong})
-    assert Stored(None).calibration is None
+    assert Model(None).calibration is None

@@ -67,10 +67,10 @@ def test_rows_of_every_format_give_the_same_model():
         found[form] = forel.train(source, ONE, bits=8, **options, **count)
     expected = found["csv"]
     order = list(dict.fromkeys(r["topic"] for r in ROWS))
-    assert expected.reading["classes"] == order
-    assert found["vw"].reading["classes"] == [str(NAMES.index(name) + 1) for name in order]
+    assert expected.extra["reading"]["classes"] == order
+    assert found["vw"].extra["reading"]["classes"] == [str(NAMES.index(name) + 1) for name in order]
     for trained in found.values():
-        assert np.array_equal(trained.model.weights, expected.model.weights)
+        assert np.array_equal(trained.learner.weights, expected.learner.weights)
         assert trained.report.confusion == expected.report.confusion
 
 
@@ -78,7 +78,7 @@ def test_metrics_are_those_of_the_margins():
     trained = forel.train(ROWS, JOINT, label="topic", bits=8)
     margins = forel.predict(trained, ROWS, margins=True).astype(float)
     probabilities = np.exp(margins) / np.exp(margins).sum(axis=1, keepdims=True)
-    names = trained.reading["classes"]
+    names = trained.extra["reading"]["classes"]
     actual = [names.index(r["topic"]) for r in ROWS]
     report = forel.evaluate(trained, ROWS).report
     losses = [-math.log(p[k]) for p, k in zip(probabilities, actual, strict=True)]
@@ -98,7 +98,7 @@ def test_metrics_are_those_of_the_margins():
 def test_hinge_losses_sum_over_classes():
     trained = forel.train(ROWS, Settings("hinge", alpha=1.0), label="topic", bits=8)
     margins = forel.predict(trained, ROWS, margins=True).astype(float)
-    signs = np.where([[r["topic"] == name for name in trained.reading["classes"]] for r in ROWS], 1, -1)
+    signs = np.where([[r["topic"] == name for name in trained.extra["reading"]["classes"]] for r in ROWS], 1, -1)
     expected = np.maximum(0, 1 - signs * margins).sum(axis=1).mean()
     assert forel.evaluate(trained, ROWS).report.loss == pytest.approx(expected, rel=1e-6)
     with pytest.raises(ValueError, match="probabilities: got True, expected False: the loss hinge"):
@@ -113,8 +113,8 @@ def test_models_do_not_depend_on_blocks_or_threads(settings):
         other = forel.train(
             io.BytesIO(text), settings, label="topic", bits=8, classes="auto", block_bytes=size, threads=threads
         )
-        assert other.reading["classes"] == expected.reading["classes"]
-        assert np.array_equal(other.model.weights, expected.model.weights)
+        assert other.extra["reading"]["classes"] == expected.extra["reading"]["classes"]
+        assert np.array_equal(other.learner.weights, expected.learner.weights)
         assert other.report.loss == expected.report.loss
         assert other.report.confusion == expected.report.confusion
 
@@ -123,11 +123,11 @@ def test_a_second_pass_and_a_cache_have_the_same_classes(tmp_path):
     path, kept = tmp_path / "rows.csv", tmp_path / "rows.cache"
     path.write_bytes(csv_text())
     twice = forel.train(str(path), ONE, label="topic", bits=8, passes=2, cache=kept)
-    assert twice.passes[1].loss < twice.passes[0].loss
+    assert twice.training.passes[1].loss < twice.training.passes[0].loss
     first = forel.train(str(path), ONE, label="topic", bits=8)
     from_cache = forel.train(str(kept), ONE)
-    assert from_cache.reading["classes"] == first.reading["classes"]
-    assert np.array_equal(from_cache.model.weights, first.model.weights)
+    assert from_cache.extra["reading"]["classes"] == first.extra["reading"]["classes"]
+    assert np.array_equal(from_cache.learner.weights, first.learner.weights)
     assert forel.evaluate(from_cache, str(path)).report == forel.evaluate(first, str(path)).report
 
 
@@ -144,8 +144,8 @@ def test_an_interrupted_run_resumes_to_the_same_bits(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         forel.train(str(path), ONE, checkpoint=check, progress=stop, **run)
     resumed = forel.train(str(path), ONE, checkpoint=check, resume=True, **run)
-    assert resumed.reading["classes"] == whole.reading["classes"]
-    assert np.array_equal(resumed.model.weights, whole.model.weights)
+    assert resumed.extra["reading"]["classes"] == whole.extra["reading"]["classes"]
+    assert np.array_equal(resumed.learner.weights, whole.learner.weights)
     assert resumed.report == whole.report
 
 
@@ -154,9 +154,9 @@ def test_training_continues_with_the_same_classes(tmp_path):
     first.save(tmp_path / "m.forel")
     second = forel.train(ROWS[60:], start=forel.load(tmp_path / "m.forel"))
     whole = forel.train(ROWS, ONE, label="topic", bits=8)
-    assert np.array_equal(second.model.weights, whole.model.weights)
+    assert np.array_equal(second.learner.weights, whole.learner.weights)
     with pytest.raises(ValueError, match=r"classes: got 5, expected \('"):
-        forel.train(ROWS, start=first.stored, classes=5)
+        forel.train(ROWS, start=first, classes=5)
 
 
 def test_new_classes_are_errors_with_their_line():
@@ -165,8 +165,8 @@ def test_new_classes_are_errors_with_their_line():
     with pytest.raises(ValueError, match=message):
         forel.train(io.BytesIO(csv_text(rows)), ONE, label="topic", bits=8, classes=3)
     skipped = forel.train(io.BytesIO(csv_text(rows)), ONE, label="topic", bits=8, classes=3, on_error="skip")
-    assert (skipped.problems.count, skipped.report.rows) == (1, 90)
-    assert len(skipped.reading["classes"]) == 3
+    assert (skipped.training.problems.count, skipped.report.rows) == (1, 90)
+    assert len(skipped.extra["reading"]["classes"]) == 3
     with pytest.raises(ValueError, match=r"column 'topic': got the class 'music', expected one of 'food', 'cars', 'sp"):
         forel.train(io.BytesIO(csv_text(rows)), ONE, label="topic", bits=8, classes=NAMES)
     trained = forel.train(ROWS, ONE, label="topic", bits=8)
@@ -200,13 +200,13 @@ def test_options_without_support_for_several_classes_are_refused(settings, optio
 
 def test_a_joint_loss_has_a_certificate_and_takes_numbers():
     trained = forel.train(io.BytesIO(vw_text()), JOINT, bits=8, certified=True)
-    assert sorted(trained.reading["classes"]) == ["1", "2", "3"]
-    assert "linear model of these 2^8 hashed features" in trained.certificate
+    assert sorted(trained.extra["reading"]["classes"]) == ["1", "2", "3"]
+    assert "linear model of these 2^8 hashed features" in trained.training.certificate
 
 
 def test_single_rows_and_explanations_name_the_class(tmp_path):
     trained = forel.train(ROWS, JOINT, label="topic", bits=8)
-    forel.save(tmp_path / "s.forel", serving_model(trained.model), trained.extra)
+    forel.save(tmp_path / "s.forel", serving_model(trained.learner), trained.extra)
     expected = forel.predict(trained, ROWS).tolist()
     probabilities = forel.predict(trained, ROWS, probabilities=True)
     for model in (trained, forel.load(tmp_path / "s.forel")):

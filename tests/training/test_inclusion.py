@@ -7,8 +7,9 @@ import forel
 from forel.data import Block
 from forel.data.regroup import slice_rows
 from forel.learner.settings import Settings
-from forel.store import ModelFileError, Stored
+from forel.store import ModelFileError
 from forel.training.inclusion import Inclusion, InclusionRule
+from forel.training.model import Model
 from forel.training.train import train
 
 SETTINGS = Settings(alpha=0.3)
@@ -90,11 +91,11 @@ def filtered(rows, count):
 def test_a_model_is_that_of_rows_without_rare_features(settings):
     found = train(ROWS, settings, min_count=4, **OPTIONS)
     expected = train(filtered(ROWS, 4), settings, **OPTIONS)
-    assert found.model.state.numbers.tobytes() == expected.model.state.numbers.tobytes()
+    assert found.learner.state.numbers.tobytes() == expected.learner.state.numbers.tobytes()
     assert found.report == expected.report
     every = {(key, row[key]) for row in ROWS for key in "ab"}
     often = {item for item in every if sum(row[item[0]] == item[1] for row in ROWS) >= 4}
-    assert 0 < found.inclusion.included == len(often) < len(every)
+    assert 0 < found.training.inclusion.included == len(often) < len(every)
     rare = dict([next(iter(sorted(every - often)))])
     assert found.predict_one(rare) == found.predict_one({})
 
@@ -141,16 +142,16 @@ def test_a_continued_run_continues_the_counts(tmp_path):
     whole = train(ROWS, SETTINGS, min_count=3, **OPTIONS)
     first = train(ROWS[:100], SETTINGS, min_count=3, **OPTIONS)
     first.save(tmp_path / "m")
-    for start in (first.stored, forel.load(tmp_path / "m")):
+    for start in (first, forel.load(tmp_path / "m")):
         again = train(ROWS[100:], start=start)
-        assert again.model.state.numbers.tobytes() == whole.model.state.numbers.tobytes()
-        assert (again.inclusion.table == whole.inclusion.table).all()
+        assert again.learner.state.numbers.tobytes() == whole.learner.state.numbers.tobytes()
+        assert (again.training.inclusion.table == whole.training.inclusion.table).all()
     held_out = train(ROWS, SETTINGS, min_count=3, holdout_after=100, **OPTIONS)
-    assert (held_out.inclusion.table == first.inclusion.table).all()
+    assert (held_out.training.inclusion.table == first.training.inclusion.table).all()
     with pytest.raises(ValueError, match="min_count: got 5, expected 3: training continues with the model's rule"):
-        train(ROWS[100:], start=first.stored, min_count=5)
+        train(ROWS[100:], start=first, min_count=5)
     with pytest.raises(ModelFileError, match="the counts of rare features are missing"):
-        train(ROWS[100:], start=Stored(first.model, first.extra))
+        train(ROWS[100:], start=Model(first.learner, first.extra))
 
 
 def test_random_inclusion_has_its_probability():

@@ -10,8 +10,8 @@ from forel.data import Malformed
 from forel.learner.experts import FullFilter
 from forel.learner.learner import Learner
 from forel.learner.settings import Settings
-from forel.store import Stored, load
 from forel.training.history import History
+from forel.training.model import Model, load
 from forel.training.overlap import available_cores, overlapped
 from forel.training.train import train
 
@@ -163,7 +163,13 @@ def test_overlapping_does_not_change_a_bit(options, cores, tmp_path):
         seen = Collected()
         trained = train(tmp_path / "rows", threads=threads, progress=seen, **chosen)
         trained.save(tmp_path / "m")
-        results = trained.report, trained.holdout, trained.passes, trained.slices, trained.calibrated
+        results = (
+            trained.report,
+            trained.training.holdout,
+            trained.training.passes,
+            trained.training.slices,
+            trained.training.calibrated,
+        )
         found.append(((tmp_path / "m").read_bytes(), repr(results), seen.rows, seen.losses))
         assert any(seen.ahead) == (number == 2 and threads > 0)
         assert len(seen.rows) > 5
@@ -205,7 +211,7 @@ def test_checkpoints_are_of_whole_blocks_and_resume_to_the_same_bytes(every, cor
         stored = load(path) if path.exists() else None
         assert stored is not None or every > after
         if stored is not None and stored.extra["checkpoint"]["pass_number"] == 1:
-            assert stored.model.rounds == stored.model.first_pass_rows > 0
+            assert stored.learner.rounds == stored.learner.first_pass_rows > 0
         going = {"checkpoint": path, "checkpoint_every": every, "resume": True}
         train(tmp_path / "rows", progress=Collected(), **going, **options).save(tmp_path / "again")
         assert (tmp_path / "again").read_bytes() == (tmp_path / "whole").read_bytes()
@@ -257,7 +263,7 @@ def test_a_model_trained_in_place_is_complete_after_an_interrupt(after, cores, t
     cores(2)
     (tmp_path / "rows").write_bytes(lines(60))
     model = Learner(32, SETTINGS)
-    start = Stored(model, {"reading": {"bits": 5}})
+    start = Model(model, {"reading": {"bits": 5}})
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path / "rows", start=start, copy=False, progress=Collected(after), block_bytes=150)
     assert model.rounds == model.first_pass_rows > 0

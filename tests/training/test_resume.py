@@ -17,7 +17,8 @@ from forel.data import Malformed, concatenate, read
 from forel.data.clicks import write_clicks
 from forel.data.position import Position
 from forel.learner.settings import Settings
-from forel.store import ModelFileError, load, save
+from forel.store import ModelFileError
+from forel.training.model import load, save
 from forel.training.train import train
 
 SETTINGS = Settings(alpha=0.3, l1=0.5)
@@ -73,8 +74,12 @@ def test_a_run_stopped_at_any_block_resumes_to_the_same_bytes(folder, tmp_path, 
         again = train(source, SETTINGS, threads=threads, **going, **options)
         assert not path.exists() or len(seen) < len(blocks)
         assert bytes_of(again, tmp_path / "again") == expected
-        assert (again.report, again.holdout, again.passes) == (whole.report, whole.holdout, whole.passes)
-        assert (again.rows, again.entries) == (whole.rows, whole.entries)
+        assert (again.report, again.training.holdout, again.training.passes) == (
+            whole.report,
+            whole.training.holdout,
+            whole.training.passes,
+        )
+        assert (again.training.rows, again.training.entries) == (whole.training.rows, whole.training.entries)
         assert not path.exists()
 
 
@@ -113,15 +118,15 @@ def test_resumed_runs_report_the_same_lines_and_counts(tmp_path):
     source.write_text("\n\n" + "".join(bad.get(k, f"{k % 2} |a b{k % 7}\n") for k in range(400)))
     options = {"bits": 8, "block_bytes": 100, "on_error": "skip", "checkpoint": path, "checkpoint_every": 1}
     whole = train(source, SETTINGS, **options)
-    assert whole.problems.count == 3
-    assert "line 23" in whole.problems.messages[0]
-    assert "line 393, column" in whole.problems.messages[2]
+    assert whole.training.problems.count == 3
+    assert "line 23" in whole.training.problems.messages[0]
+    assert "line 393, column" in whole.training.problems.messages[2]
     for after in (1, 15, 21, 22, 30):
         stopped(after, source, SETTINGS, **options)
         again = train(source, SETTINGS, resume=True, **options)
-        assert again.problems.count == 3
-        assert (again.problems.messages[0], again.problems.messages[2]) == (
-            whole.problems.messages[0], whole.problems.messages[2],
+        assert again.training.problems.count == 3
+        assert (again.training.problems.messages[0], again.training.problems.messages[2]) == (
+            whole.training.problems.messages[0], whole.training.problems.messages[2],
         )  # fmt: skip
     stopped(30, source, SETTINGS, **options)
     text = source.read_text()
@@ -151,15 +156,15 @@ def test_runs_with_user_defined_losses_and_starts_resume(folder, tmp_path, inter
     path, first = tmp_path / "m.checkpoint", tmp_path / "first"
     options = {"bits": 10, "block_bytes": 400, "checkpoint": path, "checkpoint_every": 1}
     for settings in (Settings(steep, alpha=0.01), SETTINGS):
-        expected = train(folder / "c.svm", settings, **options).model.state.numbers.tobytes()
+        expected = train(folder / "c.svm", settings, **options).learner.state.numbers.tobytes()
         stopped(5, folder / "c.svm", settings, **options)
         again = train(folder / "c.svm", settings, resume=True, **options)
-        assert again.model.state.numbers.tobytes() == expected
+        assert again.learner.state.numbers.tobytes() == expected
     again.save(first)
-    expected = train(folder / "c.svm", start=load(first), **options).model.state.numbers.tobytes()
+    expected = train(folder / "c.svm", start=load(first), **options).learner.state.numbers.tobytes()
     stopped(1, folder / "c.svm", start=load(first), **options)
     again = train(folder / "c.svm", start=load(first), resume=True, **options)
-    assert again.model.state.numbers.tobytes() == expected
+    assert again.learner.state.numbers.tobytes() == expected
     stopped(1, folder / "c.svm", start=load(first), **options)
     with pytest.raises(ValueError, match=r"start: got None, expected \["):
         train(folder / "c.svm", SETTINGS, resume=True, **options)
@@ -188,7 +193,7 @@ def test_resuming_with_other_options_or_files_is_refused(folder, tmp_path):
     for stream in ("-", [{"x": 1.0}], io.BytesIO(b"1 |a b")):
         with pytest.raises(ValueError, match="a stream cannot be read again"):
             train(stream, SETTINGS, checkpoint=path)
-    save(path, load(path).model)
+    save(path, load(path).learner)
     with pytest.raises(ModelFileError, match="a model, but not a checkpoint"):
         train(source, SETTINGS, resume=True, **options)
 
@@ -197,7 +202,7 @@ def test_a_checkpoint_loads_as_a_model_and_truncated_ones_are_refused(folder, tm
     path = tmp_path / "m.checkpoint"
     options = {**OPTIONS, "bits": 6, "checkpoint": path, "checkpoint_every": 1}
     stopped(20, folder / "a.vw", SETTINGS, **options)
-    assert load(path).model.rounds > 0
+    assert load(path).learner.rounds > 0
     assert load(path).extra["reading"]["bits"] == 6
     whole = path.read_bytes()
     for size in (0, 1, 8, 100, *range(1000, len(whole), len(whole) // 60), len(whole) - 1):
@@ -214,7 +219,7 @@ def test_metrics_of_resumed_runs_are_the_same(folder, tmp_path, interpreted):
         whole = train(folder / "c.svm", Settings(loss), **options)
         stopped(37, folder / "c.svm", Settings(loss), **options)
         again = train(folder / "c.svm", Settings(loss), resume=True, **options)
-        assert (again.passes, again.holdout) == (whole.passes, whole.holdout)
+        assert (again.training.passes, again.training.holdout) == (whole.training.passes, whole.training.holdout)
 
 
 def test_a_failed_checkpoint_ends_the_run_and_keeps_the_last_one(folder, tmp_path, monkeypatch):
@@ -244,7 +249,7 @@ def line(source, model, *more):
 KILLER = """
 import os, pathlib, random, sys, time
 from forel.learner.settings import Settings
-from forel.store import load
+from forel.training.model import load
 from forel.training.train import train
 folder = pathlib.Path(sys.argv[1])
 source, model, path = [folder / "1.vw", folder / "2.vw.gz"], folder / "m.forel", folder / "m.forel.checkpoint"
@@ -315,7 +320,7 @@ def test_a_run_killed_twenty_times_gives_the_same_bytes(tmp_path):
 @pytest.mark.slow
 def test_the_command_reports_write_errors_and_keeps_the_old_model(folder, tmp_path):
     model = tmp_path / "m.forel"
-    save(model, train(folder / "c.svm", SETTINGS, bits=4).model)
+    save(model, train(folder / "c.svm", SETTINGS, bits=4).learner)
     before = model.read_bytes()
 
     def small():

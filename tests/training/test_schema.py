@@ -61,8 +61,8 @@ def test_every_format_has_the_same_schema_which_is_that_of_the_rows():
         expected[name]["typical"] = pytest.approx(sum(map(abs, values)) / len(values))
     for source in sources().values():
         trained = train(source)
-        assert trained.schema == expected
-        assert trained.stored.extra["schema"] == trained.schema
+        assert trained.extra["schema"] == expected
+        assert trained.extra["schema"] == trained.extra["schema"]
         assert not warning(trained, ROWS)
     for source in sources().values():
         assert not warning(trained, source)
@@ -79,16 +79,19 @@ def test_blocks_resumed_and_continued_runs_have_the_same_schema(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         train(str(path), block_bytes=400, checkpoint=check, checkpoint_every=10, progress=stop)
-    assert train(str(path), block_bytes=400, checkpoint=check, checkpoint_every=10, resume=True).schema == whole.schema
-    assert train(str(path), passes=2).schema == whole.schema
+    assert (
+        train(str(path), block_bytes=400, checkpoint=check, checkpoint_every=10, resume=True).extra["schema"]
+        == whole.extra["schema"]
+    )
+    assert train(str(path), passes=2).extra["schema"] == whole.extra["schema"]
     first = train(ROWS[:70])
-    assert forel.train(ROWS[70:], start=first.stored).schema == whole.schema
+    assert forel.train(ROWS[70:], start=first).extra["schema"] == whole.extra["schema"]
 
 
 def test_other_rows_are_warned_about_once_with_counts():
     model = train()
     odd = [{**ROWS[1], "age": 200}, {**ROWS[1], "age": "old"}, {**ROWS[1], "age": 300}, ROWS[1]]
-    low, high = model.schema["age"]["low"], model.schema["age"]["high"]
+    low, high = model.extra["schema"]["age"]["low"], model.extra["schema"]["age"]["high"]
     expected = (
         "the rows differ from those of training: 1 of the values of 'age' are words, not numbers; 2 of the values of "
         f"'age' are not from {low:g} to {high:g}, such as 200"
@@ -112,7 +115,7 @@ def test_missing_new_and_renamed_columns():
 
 def test_columns_with_options_are_compared_in_their_units():
     model = train(log=["price"], bucket=["age"])
-    assert set(model.schema) == {"price", "site"}
+    assert set(model.extra["schema"]) == {"price", "site"}
     (text,) = warning(model, [{**ROWS[1], "price": 1000.0}])
     assert text.endswith("1 of the values of 'price' are not from 0 to 59.5, such as 1000")
 
@@ -132,7 +135,7 @@ def test_strict_refuses_with_the_line():
 
 
 def test_models_without_a_schema_give_no_warning():
-    model = train().stored
+    model = train()
     del model.extra["schema"]
     assert warning(model, [{"other": 7}] * 200) == []
 
@@ -154,7 +157,7 @@ def test_commands_warn_on_stderr(tmp_path):
 
 def test_rows_of_other_names_have_equal_predictions_and_a_warning():
     text = "".join(f"{k % 2} |a x{k % 7} |b y{k % 5}\n" for k in range(200)).encode()
-    stored = forel.train(io.BytesIO(text), ONE, format="vw", bits=12).stored
+    stored = forel.train(io.BytesIO(text), ONE, format="vw", bits=12)
     other = io.BytesIO(text.replace(b"|a", b"|A").replace(b"|b", b"|B"))
     with pytest.warns(UserWarning, match="^all 200 rows have the same prediction; check that their features have the"):
         assert np.ptp(forel.predict(stored, other, format="vw", block_bytes=500)) == 0

@@ -31,11 +31,11 @@ def ordered_noise(rows=400):
 def test_rows_held_out_of_an_ordered_stream_are_measured_with_the_final_model_too():
     rows = ordered_noise()
     trained = forel.train(rows, loss="squared", label="y", bits=4, holdout=4)
-    assert trained.holdout.r2 > 0.9
-    assert trained.final.rows == trained.holdout.rows == 100
+    assert trained.training.holdout.r2 > 0.9
+    assert trained.training.final.rows == trained.training.holdout.rows == 100
     held_out = rows[3::4]
-    assert trained.final.loss == pytest.approx(forel.evaluate(trained, held_out).report.loss, rel=1e-6)
-    assert trained.final.r2 < 0.2
+    assert trained.training.final.loss == pytest.approx(forel.evaluate(trained, held_out).report.loss, rel=1e-6)
+    assert trained.training.final.r2 < 0.2
     progressive, stream, final = sentences(trained)
     follows = "labels are in order, so this says how well the stream is followed"
     assert progressive == f"progressive: 300 rows, each predicted before the model learned from it; {follows}"
@@ -47,8 +47,8 @@ def test_rows_at_the_end_are_predicted_by_the_final_model():
     rng = np.random.default_rng(0)
     rows = [{"x": float(x), "y": float(x)} for x in rng.normal(size=200)]
     trained = forel.train(rows, Settings("squared", alpha=1.0), label="y", bits=4, holdout_after=150, passes=2)
-    assert trained.final is None
-    assert trained.holdout.loss == pytest.approx(forel.evaluate(trained, rows[150:]).report.loss, rel=1e-6)
+    assert trained.training.final is None
+    assert trained.training.holdout.loss == pytest.approx(forel.evaluate(trained, rows[150:]).report.loss, rel=1e-6)
     assert sentences(trained)[1:] == [
         "pass 2, seen before: 150 rows, the same ones, after earlier passes learned from them",
         "held out: 50 rows, never learned from, predicted by the final model",
@@ -56,7 +56,7 @@ def test_rows_at_the_end_are_predicted_by_the_final_model():
     shuffled = forel.train(
         rows, Settings("squared", alpha=1.0), label="y", bits=4, holdout_after=150, passes=2, shuffle=1
     )
-    assert shuffled.final.loss == pytest.approx(forel.evaluate(shuffled, rows[150:]).report.loss, rel=1e-6)
+    assert shuffled.training.final.loss == pytest.approx(forel.evaluate(shuffled, rows[150:]).report.loss, rel=1e-6)
 
 
 def test_many_held_out_rows_are_thinned_evenly_whatever_the_blocks_and_interruptions(monkeypatch, tmp_path):
@@ -68,11 +68,11 @@ def test_many_held_out_rows_are_thinned_evenly_whatever_the_blocks_and_interrupt
     path.write_bytes(text)
     options = {"bits": 8, "holdout": 3}
     whole = forel.train(str(path), ONE, **options)
-    assert whole.final.rows == 25  # every eighth of 200
+    assert whole.training.final.rows == 25  # every eighth of 200
     kept = [line for k, line in enumerate(text.splitlines(keepends=True)) if k in range(2, 600, 24)]
     expected = forel.evaluate(whole, io.BytesIO(b"".join(kept)), format="vw").report.loss
-    assert whole.final.loss == pytest.approx(expected, rel=1e-9)
-    assert forel.train(str(path), ONE, block_bytes=300, **options).final == whole.final
+    assert whole.training.final.loss == pytest.approx(expected, rel=1e-9)
+    assert forel.train(str(path), ONE, block_bytes=300, **options).training.final == whole.training.final
     assert (
         sentences(whole)[-1] == "held out, final model: 25 rows, held out, evenly spread, predicted by the final model"
     )
@@ -84,7 +84,7 @@ def test_many_held_out_rows_are_thinned_evenly_whatever_the_blocks_and_interrupt
     saved = {"checkpoint": tmp_path / "c", "checkpoint_every": 50, "block_bytes": 300}
     with pytest.raises(KeyboardInterrupt):
         forel.train(str(path), ONE, progress=stop, **saved, **options)
-    assert forel.train(str(path), ONE, resume=True, **saved, **options).final == whole.final
+    assert forel.train(str(path), ONE, resume=True, **saved, **options).training.final == whole.training.final
 
 
 def test_averages_are_per_unit_of_importance_even_if_these_sum_to_the_number_of_rows():
@@ -105,7 +105,7 @@ def test_a_mixture_that_was_trained_before_says_which_rows_its_scores_are_about(
     two = Settings(alpha=(0.1, 1.0))
     rows = [{"x": k % 2, "y": int(k % 3 == 0)} for k in range(120)]
     first = forel.train(rows, two, label="y", bits=4)
-    assert mixture_sentence(first) == str(first.model.guarantee())
+    assert mixture_sentence(first) == str(first.learner.guarantee())
     second = forel.train(rows[:50], start=first)
     assert mixture_sentence(second).endswith("; the scores above are about the 50 rows of this run")
     assert mixture_sentence(forel.train(rows, ONE, label="y", bits=4)) is None

@@ -62,9 +62,9 @@ def test_a_sorted_file_is_learned_in_random_order(tmp_path):
     losses = [forel.train(str(path), ONE, shuffle=seed, **options).report.loss for seed in (0, 0, 1)]
     assert losses[0] == losses[1] != losses[2]
     twice = forel.train(str(path), ONE, shuffle=0, passes=2, **options)
-    assert twice.passes[0].loss == losses[0]
+    assert twice.training.passes[0].loss == losses[0]
     stream = forel.train(io.BytesIO(csv_text()), ONE, shuffle=0, passes=2, format="csv", block_bytes=100, **options)
-    assert np.array_equal(stream.model.weights, twice.model.weights)
+    assert np.array_equal(stream.learner.weights, twice.learner.weights)
 
 
 def test_an_interrupted_run_resumes_to_the_same_bits(tmp_path):
@@ -81,8 +81,8 @@ def test_an_interrupted_run_resumes_to_the_same_bits(tmp_path):
         with pytest.raises(KeyboardInterrupt):
             forel.train(str(path), ONE, checkpoint=check, progress=stop, **options)
         resumed = forel.train(str(path), ONE, checkpoint=check, resume=True, **options)
-        assert resumed.model.state.numbers.tobytes() == whole.model.state.numbers.tobytes()
-        assert (resumed.report, resumed.problems.count) == (whole.report, 1)
+        assert resumed.learner.state.numbers.tobytes() == whole.learner.state.numbers.tobytes()
+        assert (resumed.report, resumed.training.problems.count) == (whole.report, 1)
     with pytest.raises(KeyboardInterrupt):
         forel.train(str(path), ONE, checkpoint=check, progress=stop, **options)
     with pytest.raises(ValueError, match="shuffle: got 4, expected 3"):
@@ -120,10 +120,10 @@ def test_held_out_rows_are_never_learned_from(rule):
         learned.update(progress.block.indices[~mask].tolist())
 
     trained = forel.train(coins, ONE, label="y", bits=18, shuffle=1, passes=5, progress=note, **rule)
-    assert trained.holdout.rows == len(held_out) == (100 if "holdout_after" in rule else 80)
+    assert trained.training.holdout.rows == len(held_out) == (100 if "holdout_after" in rule else 80)
     assert not learned & held_out
-    assert not trained.model.weights[list(held_out)].any()
-    assert trained.holdout.loss == pytest.approx(np.log(2), abs=0.03)
+    assert not trained.learner.weights[list(held_out)].any()
+    assert trained.training.holdout.loss == pytest.approx(np.log(2), abs=0.03)
 
 
 def test_a_certificate_is_about_the_rows_that_every_pass_learned():
@@ -139,5 +139,5 @@ def test_a_certificate_is_about_the_rows_that_every_pass_learned():
     trained = forel.train(coins, ONE, label="y", bits=10, certified=True, progress=note, **run)
     assert sorted(rows[1]) == sorted(rows[2]) == sorted(rows[3])
     assert rows[1] != rows[2]
-    assert "on these 150 rows" in trained.certificate
-    assert trained.model.rounds == 450
+    assert "on these 150 rows" in trained.training.certificate
+    assert trained.learner.rounds == 450

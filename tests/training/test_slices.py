@@ -16,7 +16,7 @@ from forel.learner.settings import Settings
 from forel.losses import Logistic
 from forel.training import slices as module
 from forel.training.metrics import Metrics
-from forel.training.scoring import evaluate
+from forel.training.model import evaluate
 from forel.training.slices import SliceMetrics
 from forel.training.train import train
 
@@ -54,7 +54,7 @@ def test_slices_of_training_are_those_of_the_rows(holdout):
     trained, p = predictions_of(ROWS, holdout=holdout, **options)
     learned = [k for k in range(len(ROWS)) if not holdout or (k + 1) % holdout]
     rows, p = [ROWS[k] for k in learned], p[learned]
-    (table,) = trained.slices
+    (table,) = trained.training.slices
     expected = recomputed(rows, p)
     counts = [one.report.rows for one in table.slices]
     assert counts == sorted((count for count, *_ in expected.values()), reverse=True)
@@ -175,9 +175,9 @@ def test_slices_of_several_classes_have_accuracy():
         progress=lambda now: found.append(now.predicted(np.asarray)),
     )  # fmt: skip
     right = np.concatenate(found) == [row["y"] for row in rows]
-    for one, start in zip(trained.slices[0].slices, (0, 1), strict=True):
+    for one, start in zip(trained.training.slices[0].slices, (0, 1), strict=True):
         assert one.report.accuracy == right[start::2].mean()
-    whole = sum(one.report.loss * one.report.weight for one in trained.slices[0].slices) / 60
+    whole = sum(one.report.loss * one.report.weight for one in trained.training.slices[0].slices) / 60
     assert whole == pytest.approx(trained.report.loss)
 
 
@@ -196,7 +196,7 @@ def test_a_resumed_run_has_the_same_slices(tmp_path):
     saving = {"checkpoint": tmp_path / "c", "checkpoint_every": 50}
     with pytest.raises(KeyboardInterrupt):
         train(path, Settings(alpha=0.3), progress=stop, **saving, **options)
-    assert train(path, Settings(alpha=0.3), resume=True, **saving, **options).slices == whole.slices
+    assert train(path, Settings(alpha=0.3), resume=True, **saving, **options).training.slices == whole.training.slices
     with pytest.raises(ValueError, match="slices"):
         train(path, Settings(alpha=0.3), resume=True, **saving, **(options | {"slices": ["y"]}))
 
@@ -208,7 +208,7 @@ def test_caches_and_shuffled_rows_do_not_lose_slices(tmp_path):
     options = {"label": "y", "bits": 6, "cache": cache}
     train(path, Settings(alpha=0.3), **options)
     found = train(path, Settings(alpha=0.3), slices=["city"], **options)
-    assert sum(one.report.rows for one in found.slices[0].slices) == len(ROWS)
+    assert sum(one.report.rows for one in found.training.slices[0].slices) == len(ROWS)
     with pytest.raises(ValueError, match=r"slices: got 'city', expected none for .*a\.cache"):
         train(cache, Settings(alpha=0.3), slices=["city"], bits=6)
     with pytest.raises(ValueError, match="shuffle: got 1, expected None with slices"):

@@ -53,7 +53,7 @@ def test_models_are_calibrated_and_resume_to_the_same_bits(tmp_path, interpreted
     path.write_bytes(clicks())
     options = {"bits": 8, "subsample": 0.5, "block_bytes": 500, "checkpoint_every": 20}
     whole = forel.train(str(path), ONE, checkpoint=tmp_path / "other", **options)
-    assert whole.rows < 450
+    assert whole.training.rows < 450
     assert forel.predict(whole, str(path)).mean() == pytest.approx(0.2, abs=0.05)
 
     def stop(progress):
@@ -63,7 +63,7 @@ def test_models_are_calibrated_and_resume_to_the_same_bits(tmp_path, interpreted
     with pytest.raises(KeyboardInterrupt):
         forel.train(str(path), ONE, checkpoint=check, progress=stop, **options)
     resumed = forel.train(str(path), ONE, checkpoint=check, resume=True, **options)
-    assert resumed.model.state.numbers.tobytes() == whole.model.state.numbers.tobytes()
+    assert resumed.learner.state.numbers.tobytes() == whole.learner.state.numbers.tobytes()
 
 
 def test_every_pass_keeps_the_same_rows_in_any_order(interpreted, monkeypatch):

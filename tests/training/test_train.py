@@ -24,8 +24,8 @@ from forel.learner.learner import Learner
 from forel.learner.rows import Rows
 from forel.learner.settings import Settings
 from forel.sklearn import FTRLClassifier
-from forel.store import load
-from forel.training.scoring import evaluate, predict_blocks
+from forel.training.model import evaluate, load
+from forel.training.scoring import predict_blocks
 from forel.training.train import train
 
 SETTINGS = Settings(alpha=0.3, l1=0.5)
@@ -65,21 +65,25 @@ def test_threads_blocks_and_formats_give_the_same_bytes(folder, tmp_path):
         trained.save(tmp_path / f"{k}.forel")
         found.add((tmp_path / f"{k}.forel").read_bytes())
     assert len(found) == 1
-    state = trained.model.state.numbers.tobytes()
+    state = trained.learner.state.numbers.tobytes()
     for other in (tmp_path / "a.vw.gz", str(tmp_path / "[12].vw"), [tmp_path / "1.vw", tmp_path / "2.vw"]):
         again = train(other, SETTINGS, block_bytes=5000, **common)
-        assert again.model.state.numbers.tobytes() == state
-        assert (again.report, again.holdout, again.passes) == (trained.report, trained.holdout, trained.passes)
+        assert again.learner.state.numbers.tobytes() == state
+        assert (again.report, again.training.holdout, again.training.passes) == (
+            trained.report,
+            trained.training.holdout,
+            trained.training.passes,
+        )
     table = train(folder / "a.csv", SETTINGS, label="click", **common)
-    assert table.model.state.numbers.tobytes() == state
+    assert table.learner.state.numbers.tobytes() == state
 
 
 def test_command_function_and_estimator_train_the_same_model(folder, tmp_path):
     path = tmp_path / "m.forel"
     done = command("train", folder / "a.vw", "--model", path, "--alpha", 0.3, "--l1", 0.5, "--bits", 16, "--passes", 2)
     assert done.returncode == 0, done.stderr
-    mine = load(path).model
-    same = train(folder / "a.vw", SETTINGS, bits=16, passes=2).model
+    mine = load(path).learner
+    same = train(folder / "a.vw", SETTINGS, bits=16, passes=2).learner
     assert mine.state.records.tobytes() == same.state.records.tobytes()
     whole = concatenate(read(folder / "a.vw", bits=16))
     estimator = FTRLClassifier(alpha=0.3, l1=0.5, passes=2, shuffle=False).fit(whole.matrix(1 << 16), whole.labels)
@@ -109,12 +113,12 @@ def test_train_evaluate_predict_inspect(folder, tmp_path):
     assert f"{direct.report.loss:.6f}" in done.stdout
     assert len(written.read_text().split()) == 3000
     seen = json.loads(command("evaluate", folder / "a.vw", "--model", path, "--json").stdout)
-    assert seen["loss"] == pytest.approx(evaluate(direct.stored, folder / "a.vw").report.loss)
+    assert seen["loss"] == pytest.approx(evaluate(direct, folder / "a.vw").report.loss)
     lines = command("predict", "-t", "-i", path, "-d", folder / "a.vw", "--link", "identity").stdout.split()
-    margins = np.concatenate([m for _, m in predict_blocks(direct.stored, folder / "a.vw")])
+    margins = np.concatenate([m for _, m in predict_blocks(direct, folder / "a.vw")])
     assert np.allclose(np.array(lines, float), margins, rtol=1e-4, atol=1e-6)
     shown = json.loads(command("inspect", path, "--top", 3, "--json").stdout)
-    assert shown["non-zeros"] == np.count_nonzero(direct.model.weights)
+    assert shown["non-zeros"] == np.count_nonzero(direct.learner.weights)
     assert shown["rows"] == 2700
     assert all("^" in weight["name"] for weight in shown["weights"])
     assert shown["slots that names share"] > 0
@@ -154,8 +158,8 @@ def test_continuing_a_model_equals_training_on_all_rows(folder, tmp_path):
     (tmp_path / "2.vw").write_bytes(text[half:])
     train(tmp_path / "1.vw", SETTINGS, bits=16).save(tmp_path / "m.forel")
     again = train(tmp_path / "2.vw", start=load(tmp_path / "m.forel"))
-    whole = train(folder / "a.vw", SETTINGS, bits=16).model
-    assert again.model.state.records.tobytes() == whole.state.records.tobytes()
+    whole = train(folder / "a.vw", SETTINGS, bits=16).learner
+    assert again.learner.state.records.tobytes() == whole.state.records.tobytes()
     # Names too are those of one run, and are kept on without being asked for.
     train(tmp_path / "1.vw", SETTINGS, bits=11, names=True).save(tmp_path / "n.forel")
     named = train(tmp_path / "2.vw", start=load(tmp_path / "n.forel"), block_bytes=999).names
@@ -170,25 +174,25 @@ def test_continuing_a_model_equals_training_on_all_rows(folder, tmp_path):
 
 def test_holdout_after_holds_out_the_last_rows(folder, tmp_path):
     trained = train(folder / "a.vw", SETTINGS, bits=16, holdout_after=2000)
-    assert (trained.rows, trained.report.rows, trained.holdout.rows) == (3000, 2000, 1000)
+    assert (trained.training.rows, trained.report.rows, trained.training.holdout.rows) == (3000, 2000, 1000)
     lines = (folder / "a.vw").read_bytes().splitlines(keepends=True)
     (tmp_path / "1.vw").write_bytes(b"".join(lines[:2000]))
     (tmp_path / "2.vw").write_bytes(b"".join(lines[2000:]))
     first = train(tmp_path / "1.vw", SETTINGS, bits=16)
-    assert first.model.state.numbers.tobytes() == trained.model.state.numbers.tobytes()
-    assert evaluate(first.stored, tmp_path / "2.vw").report.loss == pytest.approx(trained.holdout.loss, rel=1e-6)
+    assert first.learner.state.numbers.tobytes() == trained.learner.state.numbers.tobytes()
+    assert evaluate(first, tmp_path / "2.vw").report.loss == pytest.approx(trained.training.holdout.loss, rel=1e-6)
     with pytest.raises(ValueError, match="expected 0 if holdout_after is used"):
         train(folder / "a.vw", SETTINGS, holdout=3, holdout_after=5)
 
 
 def test_held_out_rows_do_not_change_the_model(folder):
     trained = train(folder / "a.vw", SETTINGS, bits=16, holdout=5)
-    assert (trained.rows, trained.report.rows, trained.holdout.rows) == (3000, 2400, 600)
+    assert (trained.training.rows, trained.report.rows, trained.training.holdout.rows) == (3000, 2400, 600)
     whole = concatenate(read(folder / "a.vw", bits=16))
     kept = np.arange(1, 3001) % 5 != 0
     model = Learner(1 << 16, SETTINGS, mixed=False)
     model.learn(whole.matrix(1 << 16)[kept], (whole.labels[kept] + 1) / 2)
-    assert model.state.numbers.tobytes() == trained.model.state.numbers.tobytes()
+    assert model.state.numbers.tobytes() == trained.learner.state.numbers.tobytes()
 
 
 @pytest.mark.parametrize(
@@ -207,7 +211,7 @@ def test_both_codings_of_labels_suit_every_loss(tmp_path, loss, labels, kept, in
     direct = Learner(1 << 8, Settings(loss))
     for block, y in zip(read(tmp_path / "a.vw", bits=8, block_bytes=1), kept, strict=True):
         direct.learn(Rows(*block.rows), [y])
-    assert trained.model.state.numbers.tobytes() == direct.state.numbers.tobytes()
+    assert trained.learner.state.numbers.tobytes() == direct.state.numbers.tobytes()
 
 
 @pytest.mark.parametrize(
@@ -224,15 +228,15 @@ def test_invalid_labels_raise_or_are_skipped(tmp_path, loss, labels, fragment, i
     with pytest.raises(Malformed, match=fragment):
         train(tmp_path / "a.vw", Settings(loss), bits=8)
     skipped = train(tmp_path / "a.vw", Settings(loss), bits=8, on_error="skip")
-    assert (skipped.model.rounds, skipped.problems.count) == (1, 1)
+    assert (skipped.learner.rounds, skipped.training.problems.count) == (1, 1)
 
 
 @pytest.mark.parametrize("block_bytes", [1, 30, 1 << 20])
 def test_errors_of_labels_name_the_line(tmp_path, block_bytes):
     (tmp_path / "a.vw").write_text("\n1 |a x\n\n0 |a x:y\n0 |a x\n7 |a x\n\n|a x\n1 |a x\n")
     done = train(tmp_path / "a.vw", SETTINGS, bits=8, on_error="skip", block_bytes=block_bytes)
-    assert done.model.rounds == 3
-    assert sorted(message.split(":")[0].rpartition("line ")[2] for message in done.problems.messages) == [
+    assert done.learner.rounds == 3
+    assert sorted(message.split(":")[0].rpartition("line ")[2] for message in done.training.problems.messages) == [
         "4, column 8", "6", "8",
     ]  # fmt: skip
 
@@ -329,8 +333,8 @@ def test_generate_is_deterministic(tmp_path):
 def test_a_trained_model_is_printed_as_a_short_summary(interpreted):
     trained = forel.train([{"a": k % 3, "y": k % 2} for k in range(20)], label="y", bits=4, certified=True)
     first, *lines = repr(trained).splitlines()
-    assert (first, lines[1]) == ("Trained model", "  rows: 20")
-    assert lines[0].startswith("  settings: loss=logistic, ")
+    assert (first, *lines[::2][:2]) == ("Model", "  kind: mixture", "  rows: 20")
+    assert lines[1].startswith("  settings: loss=logistic, ")
     assert {"  log-loss", "  guarantee", "  certificate"} <= {line.partition(":")[0] for line in lines}
     assert str(trained) == repr(trained)
 
@@ -341,14 +345,14 @@ def test_a_stored_model_is_printed_as_a_short_summary(interpreted, tmp_path):
     trained.save(tmp_path / "m.forel")
     shown = repr(forel.load(tmp_path / "m.forel"))
     assert shown.splitlines()[:4] == [
-        "Stored model", f"  path: {tmp_path / 'm.forel'}", "  kind: mixture", "  settings: loss=logistic, 2 experts",
+        "Model", f"  path: {tmp_path / 'm.forel'}", "  kind: mixture", "  settings: loss=logistic, 2 experts",
     ]  # fmt: skip
     assert {"rows", "log-loss", "held-out loss", "label", "slots"} <= {
         line.partition(":")[0][2:] for line in shown.splitlines()
     }
     assert "  columns: a, c0, c1, c10, c11, c12, ... (101 in all)" in shown.splitlines()
     assert "<th>slots</th><td>512</td>" in forel.load(tmp_path / "m.forel")._repr_html_()
-    assert "path" not in repr(trained.stored)
+    assert "path" not in repr(trained)
     evaluated = forel.evaluate(trained, rows)
     assert repr(evaluated).splitlines()[:2] == ["Evaluation", "  rows: 20"]
     assert "<caption>Evaluation</caption>" in evaluated._repr_html_()
@@ -360,10 +364,10 @@ def test_a_stored_model_is_printed_as_a_short_summary(interpreted, tmp_path):
 def test_any_stored_model_is_printed(labels, interpreted):
     rows = [{"a": k % 3, "key": "uv"[k % 2], "y": labels[k % len(labels)]} for k in range(30)]
     settings = forel.Settings(alpha=0.5)
-    stored = forel.train(rows, settings, label="y", bits=9).stored
+    stored = forel.train(rows, settings, label="y", bits=9)
     assert ("  classes: a, b, c" in repr(stored).splitlines()) == (len(labels) == 3)
-    serving = forel.store.Stored(forel.store.serving_model(stored), stored.extra)
+    serving = forel.training.model.Model(forel.store.serving_model(stored), stored.extra)
     assert "  kind: serving model, for predictions only" in repr(serving).splitlines()
     if len(labels) == 2:
-        keyed = forel.train(rows, settings, label="y", bits=9, by="key").stored
+        keyed = forel.train(rows, settings, label="y", bits=9, by="key")
         assert "  kind: 2 models by key" in repr(keyed).splitlines()

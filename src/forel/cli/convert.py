@@ -10,7 +10,7 @@ from forel.cli.printing import say
 from forel.cli.reading_flags import NO_FLAGS, ReadingFlags
 
 if TYPE_CHECKING:
-    from forel.store import Stored
+    from forel.training.model import Model
 
 
 def convert(
@@ -40,34 +40,34 @@ def convert(
     forel.sklearn.estimator_of(forel.load("m.forel")).
     """
     with errors_as_messages():
-        from forel.store import save
+        from forel.training.model import save
         from forel.validation import refuse
 
         stored = load_one(model, key)
         if serving or float16:
             _convert_model(stored, model, output, "float16" if float16 else "float32", measure, reading.options())
         elif key is not None:
-            save(output, stored.model, stored.extra, stored.names)
+            save(output, stored.learner, stored.extra, stored.names)
             say(f"Model of {key}: {output}", err=False)
         else:
             raise refuse("convert", "no conversion", "--serving, --float16 or --key")
 
 
 def _convert_model(
-    stored: "Stored", file: str, output: str, dtype: str, measure: str | None, reading: dict[str, Any]
+    stored: "Model", file: str, output: str, dtype: str, measure: str | None, reading: dict[str, Any]
 ) -> None:
     import os
     from dataclasses import replace
 
-    from forel.store import Stored, choose_serving, save
-    from forel.training.scoring import evaluate
+    from forel.store import choose_serving
+    from forel.training.model import Model, evaluate, save
 
-    choice = choose_serving(stored.model, dtype, stored.calibration is not None)
+    choice = choose_serving(stored.learner, dtype, stored.calibration is not None)
     small = choice.model
     if choice.setting is not None:
         say(f"Serving: {choice}.", err=False)
     if measure is not None:
-        models = {"learner": stored, "serving": Stored(small, stored.extra)}
+        models = {"learner": stored, "serving": Model(small, stored.extra)}
         losses = {name: evaluate(one, measure, **reading).report.loss for name, one in models.items()}
         small = replace(small, measured=losses)
         change = losses["serving"] - losses["learner"]

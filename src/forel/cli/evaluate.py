@@ -29,8 +29,7 @@ def evaluate(
         from rich.table import Table
 
         from forel.cli.tables import confusion_table, open_console, period_table, report_table, slice_table
-        from forel.store import load
-        from forel.training.scoring import evaluate
+        from forel.training.model import evaluate, load
 
         stored = load(model)
         found = evaluate(stored, source_of(files, data), threads=threads, **reading.options())

@@ -31,7 +31,7 @@ def explain(
     Example: forel explain new.csv --model m.forel --rows 3
     """
     with errors_as_messages():
-        from forel.store.saving import NOT_HASHED
+        from forel.training.model import NOT_HASHED
 
         stored = load_one(model, key)
         if stored.named_rows is not None:

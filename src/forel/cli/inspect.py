@@ -34,12 +34,12 @@ def inspect(
 
         from forel.cli.tables import expert_tables, open_console
         from forel.learner.keyed import KeyedModels
-        from forel.store import load
+        from forel.training.model import load
 
         stored = load(model)
         if key is not None:
             stored = stored.of_key(key)
-        elif isinstance(stored.model, KeyedModels):
+        elif isinstance(stored.learner, KeyedModels):
             _print_keys(stored, as_json)
             return
         found = _describe(stored, top)
@@ -58,7 +58,7 @@ def inspect(
             elif name != "weights" and value is not None:
                 table.add_row(name, escape(_text(value)))
         console.print(table)
-        explanation = stored.explain_mixture()
+        explanation = stored.inspect().mixture
         if explanation is not None:
             for each in expert_tables(explanation):
                 console.print(each)
@@ -82,7 +82,7 @@ def _print_keys(stored: Any, as_json: bool) -> None:
     from forel.cli.keys import key_table
     from forel.cli.tables import open_console
 
-    models, keys = stored.model, stored.extra.get("keys") or [{"key": key, "rows": 0} for key in stored.model]
+    models, keys = stored.learner, stored.extra.get("keys") or [{"key": key, "rows": 0} for key in stored.learner]
     if as_json:
         print(
             json.dumps({"kind": "models by key", "by": models.by, "keys": keys, "report": stored.extra.get("report")})
@@ -100,7 +100,7 @@ def _describe(stored: Any, top: int) -> dict[str, Any]:
 
     from forel.store import ServingModel
 
-    model = stored.model
+    model = stored.learner
     trainable = not isinstance(model, ServingModel)
     mixture = mixture_summary(model) if trainable else None
     slots = model.active_coordinates[model.active_coordinates < model.features] if trainable else model.slots
@@ -137,7 +137,7 @@ def _describe(stored: Any, top: int) -> dict[str, Any]:
                 },
                 **({} if one.label is None else {"class": one.label}),
             }
-            for one in stored.largest_weights(top)
+            for one in stored.inspect(top).weights
         ],
     }
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from forel.store import Stored
+    from forel.training.model import Model
 
 VW = "For Vowpal Wabbit users"
 
@@ -32,16 +32,16 @@ def source_of(files: list[str] | None, data: list[str] | None) -> list[str]:
     return [*(files or ()), *(data or ())] or ["-"]
 
 
-def load_one(path: str, key: str | None) -> "Stored":
+def load_one(path: str, key: str | None) -> "Model":
     """Return the model of a file, or that of one key; raise if there is one for each key and none is given."""
     from forel.learner.keyed import KeyedModels
-    from forel.store import load
+    from forel.training.model import load
     from forel.validation import refuse
 
     stored = load(path)
     if key is not None:
         return stored.of_key(key)
-    if isinstance(stored.model, KeyedModels):
-        expected = f"the model of one key, such as --key {shlex.quote(stored.model.keys[0])}"
-        raise refuse("model", f"models by {stored.model.by}", expected)
+    if isinstance(stored.learner, KeyedModels):
+        expected = f"the model of one key, such as --key {shlex.quote(stored.learner.keys[0])}"
+        raise refuse("model", f"models by {stored.learner.by}", expected)
     return stored

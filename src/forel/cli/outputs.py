@@ -16,11 +16,11 @@ from forel.cli.errors import all_options, name_options
 from forel.cli.predict import prediction_writer
 from forel.cli.printing import say
 from forel.data.options import BLOCK_BYTES
-from forel.store import ServingChoice, choose_serving, save
+from forel.store import ServingChoice, choose_serving
 from forel.training.history import History, certificate_values, mixture_weights
+from forel.training.model import Model, save
 from forel.training.progress_bar import size_of
 from forel.training.state import Progress, reads_model
-from forel.training.trained import Trained
 from forel.validation import refuse
 
 __all__ = [
@@ -149,7 +149,7 @@ def _identity(path: str | None) -> tuple[int, int] | None:
     return status.st_ino, status.st_mtime_ns
 
 
-def save_model(trained: Trained, path: str | None, options: SaveOptions) -> Saved:
+def save_model(trained: Model, path: str | None, options: SaveOptions) -> Saved:
     """Write a model; if that fails, write it to another folder, which the error names."""
     if path is None:
         return Saved(None)
@@ -189,12 +189,12 @@ def write_all(*steps: Callable[[], object]) -> None:
         raise errors[0]
 
 
-def _save(trained: Trained, path: str, options: SaveOptions) -> ServingChoice | None:
+def _save(trained: Model, path: str, options: SaveOptions) -> ServingChoice | None:
     if not options.serving:
         (trained.best() if options.best else trained).save(path)
         return None
     # Calibrated predictions are those of the mixture.
-    choice = choose_serving(trained.model, mixed=trained.calibrated is not None)
+    choice = choose_serving(trained.learner, mixed=trained.training.calibrated is not None)
     save(path, choice.model, trained.extra, trained.names)
     return choice
 
@@ -257,14 +257,15 @@ class Page:
         size = size_of(self.source)
         return None if size is None else min(max(size // MIN_BLOCKS, MIN_BLOCK_BYTES), BLOCK_BYTES)
 
-    def write(self, trained: Trained, stderr: bool) -> None:
+    def write(self, trained: Model, stderr: bool) -> None:
         """Write the report and print its path, on stderr if ``stderr``."""
         from forel.report import write_report
 
         self.history.close()
         command = shlex.join(["forel", *sys.argv[1:]])
-        options = all_options() if trained.problems.count else ()
-        messages = [name_options(message, options) for message in trained.problems.messages]
-        shown = replace(trained, problems=replace(trained.problems, messages=messages))
+        options = all_options() if trained.training.problems.count else ()
+        messages = [name_options(message, options) for message in trained.training.problems.messages]
+        training = replace(trained.training, problems=replace(trained.training.problems, messages=messages))
+        shown = replace(trained, training=training)
         write_report(self.path, shown, self.history, source=self.source, command=command, version=forel.__version__)
         say(f"Report: {self.path}", stderr)

@@ -9,10 +9,10 @@ from forel.cli.outputs import Saved
 from forel.cli.printing import counted, jsonable, mixture_summary, print_json, say
 from forel.learner.keyed import KeyedModels
 from forel.training.calibrating import Calibrated
+from forel.training.model import Model
 from forel.training.progress_bar import size_of
 from forel.training.scores import mixture_sentence, scores, time_sentence
 from forel.training.state import Progress
-from forel.training.trained import Trained
 
 __all__ = ["Reporter", "calibration_sentence", "print_summary"]
 
@@ -103,34 +103,34 @@ class Reporter:
         return " ".join(f"{cell:>10}" for cell in (*cells, f"{megabytes:.1f}"))
 
 
-def print_summary(trained: Trained, saved: Saved, certified: bool, as_json: bool, stderr: bool) -> None:
+def print_summary(trained: Model, saved: Saved, certified: bool, as_json: bool, stderr: bool) -> None:
     """Print a summary; on stderr if ``stderr``, because predictions go to standard output."""
-    model = trained.model
-    certificate = trained.certificate if certified else None
+    model, run = trained.learner, trained.training
+    certificate = run.certificate if certified else None
     facts = {
-        "rows": trained.rows,
-        "features in all": trained.entries,
+        "rows": run.rows,
+        "features in all": run.entries,
         "non-zero weights": model.nonzeros,
-        "seconds": round(trained.seconds, 3),
-        "seconds of compiling": round(trained.compiling, 3),
+        "seconds": round(run.seconds, 3),
+        "seconds of compiling": round(run.compiling, 3),
     }
-    if trained.inclusion is not None:
-        facts["features included"] = trained.inclusion.included
+    if run.inclusion is not None:
+        facts["features included"] = run.inclusion.included
     mixed = mixture_summary(model)
     if as_json:
         content = {
             **{name.replace(" ", "_").replace("-", "_"): value for name, value in facts.items()},
             "report": jsonable(trained.report),
-            "holdout": jsonable(trained.holdout),
-            "final": jsonable(trained.final),
-            "passes": [report.loss for report in trained.passes],
+            "holdout": jsonable(run.holdout),
+            "final": jsonable(run.final),
+            "passes": [report.loss for report in run.passes],
             "certificate": certificate,
             **({} if mixed is None else mixed),
             **({} if trained.label_words is None else {"positive": trained.label_words.positive}),
-            **({"slices": [table.to_json() for table in trained.slices]} if trained.slices else {}),
-            **({} if trained.calibrated is None else calibrated_json(trained.calibrated)),
-            **({"keys": [one.to_json() for one in trained.keys]} if trained.keys else {}),
-            "malformed": trained.problems.count,
+            **({"slices": [table.to_json() for table in run.slices]} if run.slices else {}),
+            **({} if run.calibrated is None else calibrated_json(run.calibrated)),
+            **({"keys": [one.to_json() for one in run.keys]} if run.keys else {}),
+            "malformed": run.problems.count,
             **({} if saved.choice is None or saved.choice.setting is None else {"serving": str(saved.choice)}),
             "model": saved.path,
         }
@@ -144,20 +144,20 @@ def print_summary(trained: Trained, saved: Saved, certified: bool, as_json: bool
     console.print(report_table({one.name: one.report for one in measured}, model.settings.title))
     for one in measured:
         say(f"{one}.", stderr)
-    counts = [counted(trained.rows, "row"), counted(trained.entries, "feature", " in all")]
+    counts = [counted(run.rows, "row"), counted(run.entries, "feature", " in all")]
     counts.append(counted(model.nonzeros, "non-zero weight"))
-    if trained.inclusion is not None:
-        counts.append(counted(trained.inclusion.included, "feature", " included"))
-    counts.append(time_sentence(trained.seconds, trained.compiling, len(trained.passes) * trained.rows))
+    if run.inclusion is not None:
+        counts.append(counted(run.inclusion.included, "feature", " included"))
+    counts.append(time_sentence(run.seconds, run.compiling, len(run.passes) * run.rows))
     say(", ".join(counts), stderr)
-    for table in trained.slices:
+    for table in run.slices:
         console.print(slice_table(table, model.settings.title))
         console.print(period_table(table, model.settings.title))
-    for table in () if trained.calibrated is None else trained.calibrated.slices:
+    for table in () if run.calibrated is None else run.calibrated.slices:
         console.print(slice_table(table, model.settings.title, "after calibration"))
-    if trained.keys:
-        by = cast(KeyedModels, trained.model).by
-        console.print(key_table(by, [one.to_json() for one in trained.keys], model.settings.title))
+    if run.keys:
+        by = cast(KeyedModels, trained.learner).by
+        console.print(key_table(by, [one.to_json() for one in run.keys], model.settings.title))
     if mixed is not None:
         console.print(mixture_table(mixed))
         say(f"Mixture: {mixture_sentence(trained)}.", stderr)
@@ -165,10 +165,10 @@ def print_summary(trained: Trained, saved: Saved, certified: bool, as_json: bool
         say(f"Labels: {trained.label_words.summary()}.", stderr)
     if certificate is not None:
         say(f"Certificate: {certificate}.", stderr)
-    if trained.calibrated is not None:
-        sentence = calibration_sentence(trained.calibrated, mixed is not None, certificate is not None)
+    if run.calibrated is not None:
+        sentence = calibration_sentence(run.calibrated, mixed is not None, certificate is not None)
         say(f"Calibration: {sentence}.", stderr)
-    print_problems(trained.problems)
+    print_problems(run.problems)
     if saved.choice is not None and saved.choice.setting is not None:
         say(f"Serving: {saved.choice}.", stderr)
     if saved.path is not None:

@@ -121,7 +121,7 @@ def _model_of(options: TrainOptions, explicit: frozenset[str]) -> _Model:
         raise typer.BadParameter("is a number of settings to mix, and --alpha is one setting", param_hint="--lanes")
     if options.start is None:
         return _Model(default_grid(**values, lanes=options.lanes), None, constant)
-    from forel.store import load
+    from forel.training.model import load
 
     stored = load(options.start)
     # Settings that are given have to be those of the model; training compares them.
@@ -184,10 +184,12 @@ def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -
                     progress=Observers(observers),
                     **cluster, **saving, **reading,
                 )  # fmt: skip
-        order = trained.label_order
+        order = trained.training.label_order
         if (
             order is not None
-            and (warning := order.warning(trained.model.classes, Remedies("--shuffle", "--share", "--holdout-after N")))
+            and (
+                warning := order.warning(trained.learner.classes, Remedies("--shuffle", "--share", "--holdout-after N"))
+            )
             is not None
         ):
             say(f"forel: {warning}")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from forel.store import Stored, load, save
+from forel.training.model import Model, load, save
 from forel.version import __version__
 
 __all__ = ["load_model", "log_model", "save_model"]
@@ -51,7 +51,7 @@ def log_model(model: Any, name: str, **options: Any) -> Any:
         return mlflow.pyfunc.log_model(name=name, loader_module=LOADER, data_path=file, **options)
 
 
-def load_model(uri: str | os.PathLike[str]) -> Stored:
+def load_model(uri: str | os.PathLike[str]) -> Model:
     """Return a model as :func:`forel.load` does, to predict or to continue learning.
 
     Parameters

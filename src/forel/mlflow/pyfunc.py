@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from forel.sklearn import estimator_of
-from forel.store import Stored, load
-from forel.training.scoring import predict
+from forel.training.model import Model, load, predict
 from forel.validation import refuse
 
 __all__ = ["PyfuncModel"]
@@ -20,11 +19,11 @@ class PyfuncModel:
 
     >>> from forel.learner.learner import Learner
     >>> from forel.learner.settings import Settings
-    >>> PyfuncModel(Stored(Learner(16, Settings()))).predict([{"city": "Rome"}])
+    >>> PyfuncModel(Model(Learner(16, Settings()))).predict([{"city": "Rome"}])
     array([0.5], dtype=float32)
     """
 
-    stored: Stored
+    stored: Model
 
     def predict(self, model_input: Any, params: Mapping[str, Any] | None = None) -> Any:
         """Return the prediction for each row: a probability or a mean, or the name of a class.

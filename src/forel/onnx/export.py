@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from forel.data.features.hashing import slot
 from forel.learner.keyed import KeyedModels
 from forel.onnx.graph import Graph
-from forel.store import ServingModel, Stored, serving_model
-from forel.training.scoring import stored_model
+from forel.store import ServingModel, serving_model
+from forel.training.model import Model, as_model
 from forel.validation import refuse
 
 if TYPE_CHECKING:
@@ -42,10 +42,10 @@ def to_onnx(model: Any) -> "onnx.ModelProto":
     >>> [(one.name, one.type.tensor_type.elem_type) for one in to_onnx(trained).graph.input]
     [('age', 1), ('city', 8)]
     """
-    stored = stored_model(model)
-    if isinstance(stored.model, KeyedModels):
-        raise refuse("model", f"models by {stored.model.by}", "that of one key: to_onnx(stored.of_key(...))")
-    small = stored.model if isinstance(stored.model, ServingModel) else serving_model(stored.model)
+    stored = as_model(model)
+    if isinstance(stored.learner, KeyedModels):
+        raise refuse("model", f"models by {stored.learner.by}", "that of one key: to_onnx(stored.of_key(...))")
+    small = stored.learner if isinstance(stored.learner, ServingModel) else serving_model(stored.learner)
     if small.mixture is not None:
         raise refuse("model", "a file with the mixture", "one model: train with alpha, or save with --best")
     if small.link not in LINKS:
@@ -79,7 +79,7 @@ def _add_frame(graph: Graph, columns: Mapping[str, Any], small: ServingModel) ->
             graph.add_category(name, [word for _, word in features], weights)
 
 
-def _add_columns(graph: Graph, stored: Stored, small: ServingModel) -> None:
+def _add_columns(graph: Graph, stored: Model, small: ServingModel) -> None:
     reading = stored.extra.get("reading", {})
     schema: Mapping[str, Mapping[str, Any]] = stored.extra.get("schema") or {}
     for name in UNSUPPORTED:
@@ -101,7 +101,7 @@ def _add_columns(graph: Graph, stored: Stored, small: ServingModel) -> None:
             raise refuse(f"column {column}", one["kind"], "a column of numbers or of categories")
 
 
-def _categories(column: str, stored: Stored, small: ServingModel, bits: int) -> tuple[list[str], NDArray[np.float32]]:
+def _categories(column: str, stored: Model, small: ServingModel, bits: int) -> tuple[list[str], NDArray[np.float32]]:
     """Return the categories of a column with weights that are not 0, and these weights."""
     if stored.names is None:
         raise refuse(f"column {column}", "categories without names", "a model trained with names (--names)")
@@ -114,7 +114,7 @@ def _categories(column: str, stored: Stored, small: ServingModel, bits: int) -> 
     return [name.removeprefix(prefix) for name in known], weights
 
 
-def _check_shared(name: str, stored: Stored, place: int) -> None:
+def _check_shared(name: str, stored: Model, place: int) -> None:
     """Refuse a slot of several names, of which only the first is known."""
     if stored.names is not None and stored.names.is_shared(place):
         raise refuse("model", f"names that share the slot of {name!r}", "one name for each slot; train with more bits")

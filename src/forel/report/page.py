@@ -13,8 +13,8 @@ from forel.report.slices import slice_section
 from forel.store.atomic import atomic_writer
 from forel.training.history import History
 from forel.training.metrics import Report
+from forel.training.model import Model
 from forel.training.scores import rows_text, scores, time_sentence
-from forel.training.trained import Trained
 
 __all__ = ["page", "write_report"]
 
@@ -23,16 +23,14 @@ SLOT = "slot "  # before the number of a feature without a name
 UNNAMED = "To show the names of features in place of their slots, train with --names (in Python, names=True)."
 
 
-def write_report(path: str | os.PathLike[str], trained: Trained, history: History, **about: Any) -> None:
+def write_report(path: str | os.PathLike[str], trained: Model, history: History, **about: Any) -> None:
     """Write a report to a file atomically; the arguments are those of :func:`page`."""
     text = page(trained, history, **about)
     with atomic_writer(path) as write:
         write(text)
 
 
-def page(
-    trained: Trained, history: History, *, source: Sequence[str] = (), command: str = "", version: str = ""
-) -> str:
+def page(trained: Model, history: History, *, source: Sequence[str] = (), command: str = "", version: str = "") -> str:
     """Return a report as the text of an HTML page.
 
     Parameters
@@ -49,8 +47,8 @@ def page(
     >>> "site^&lt;news&gt;" in text, "<script" in text, "http" in text
     (True, False, False)
     """
-    settings = trained.model.settings
-    measured, after = scores(trained), trained.calibrated
+    settings = trained.learner.settings
+    measured, after = scores(trained), trained.training.calibrated
     largest = _largest(trained)
     unit = f"{settings.title} (nats)" if trained.report.entropy is not None else settings.title
     figures = [
@@ -67,7 +65,7 @@ def page(
         *(tag("p", f"{one}.") for one in measured),
         tag("div", *figures, class_="figures"),
         _experts(trained),
-        *(slice_section(table, settings.title) for table in trained.slices),
+        *(slice_section(table, settings.title) for table in trained.training.slices),
         *(slice_section(table, settings.title, ", calibrated") for table in (() if after is None else after.slices)),
         tag(
             "section",
@@ -93,12 +91,12 @@ def page(
     return "<!DOCTYPE html>\n" + html(tag("html", head, tag("body", main), lang="en")) + "\n"
 
 
-def _lead(trained: Trained, source: Sequence[str]) -> str:
-    passes = len(trained.passes)
+def _lead(trained: Model, source: Sequence[str]) -> str:
+    passes = len(trained.training.passes)
     where = f" from {', '.join(source)}" if source else ""
     times = f", {passes} times" if passes > 1 else ""
-    time = time_sentence(trained.seconds, trained.compiling, passes * trained.rows)
-    return f"{rows_text(trained.rows)}{where}{times}, in {time}."
+    time = time_sentence(trained.training.seconds, trained.training.compiling, passes * trained.training.rows)
+    return f"{rows_text(trained.training.rows)}{where}{times}, in {time}."
 
 
 def _measures(columns: dict[str, Report], loss: str) -> Element:
@@ -119,13 +117,13 @@ def _measures(columns: dict[str, Report], loss: str) -> Element:
     )
 
 
-def _mixture(trained: Trained, history: History) -> Element | None:
-    curves, guarantee = history.curves.get("shares"), trained.model.guarantee()
+def _mixture(trained: Model, history: History) -> Element | None:
+    curves, guarantee = history.curves.get("shares"), trained.learner.guarantee()
     return plots.mixture(curves, str(guarantee)) if curves and guarantee is not None else None
 
 
-def _experts(trained: Trained) -> Element | None:
-    found = trained.explain_mixture()
+def _experts(trained: Model) -> Element | None:
+    found = trained.inspect().mixture
     if found is None:
         return None
     tables = (
@@ -135,46 +133,47 @@ def _experts(trained: Trained) -> Element | None:
     return tag("section", tag("h2", "Experts"), tag("p", f"{found.headline}."), *tables, *notes)
 
 
-def _proof(trained: Trained, history: History, unit: str) -> list[Element | None]:
+def _proof(trained: Model, history: History, unit: str) -> list[Element | None]:
     curves = history.curves.get("proof")
     if not curves:
         return []
-    frontier = plots.frontier(trained.frontier, unit, trained.certificate or "")
-    if frontier is None and trained.certificate is not None:
-        frontier = tag("figure", tag("h2", "Certificate"), tag("figcaption", f"Certificate: {trained.certificate}."))
+    frontier = plots.frontier(trained.training.frontier, unit, trained.training.certificate or "")
+    if frontier is None and trained.training.certificate is not None:
+        text = f"Certificate: {trained.training.certificate}."
+        frontier = tag("figure", tag("h2", "Certificate"), tag("figcaption", text))
     return [frontier, plots.regret(curves, unit)]
 
 
-def _sparsity(trained: Trained) -> str:
-    nonzero, slots = trained.model.nonzeros, trained.model.features
+def _sparsity(trained: Model) -> str:
+    nonzero, slots = trained.learner.nonzeros, trained.learner.features
     named = f"; {len(trained.names):,} features were seen" if trained.names is not None else ""
     return f"{nonzero:,} of {slots:,} slots have a weight that is not 0 ({nonzero / slots:.2%}){named}."
 
 
-def _largest(trained: Trained) -> list[tuple[str, float]]:
-    found = sorted(trained.largest_weights(MAX_WEIGHTS), key=lambda one: (-one.contribution, one.slot))
+def _largest(trained: Model) -> list[tuple[str, float]]:
+    found = sorted(trained.inspect(MAX_WEIGHTS).weights, key=lambda one: (-one.contribution, one.slot))
     names = [one.name or f"{SLOT}{one.slot}" for one in found]
     labels = [name if one.label is None else f"{name}, {one.label}" for name, one in zip(names, found, strict=True)]
     return [(label, one.contribution) for label, one in zip(labels, found, strict=True)]
 
 
-def _problems(trained: Trained) -> Element | None:
-    if not trained.problems.count:
+def _problems(trained: Model) -> Element | None:
+    if not trained.training.problems.count:
         return None
-    messages = (tag("li", message) for message in trained.problems.messages)
-    text = f"{trained.problems.count:,} malformed examples were skipped, such as:"
+    messages = (tag("li", message) for message in trained.training.problems.messages)
+    text = f"{trained.training.problems.count:,} malformed examples were skipped, such as:"
     return tag("section", tag("h2", "Problems"), tag("p", text), tag("ul", *messages))
 
 
-def _settings(trained: Trained, source: Sequence[str]) -> Element:
-    own = trained.model.settings
+def _settings(trained: Model, source: Sequence[str]) -> Element:
+    own = trained.learner.settings
     described = {name: own.describe(name) for name in ("filters", "full_filters")}
     settings = {**asdict(own), "loss": _loss_name(own), **described}
     # Kinds of columns are detected while reading, and not an option.
-    reading = {name: value for name, value in trained.reading.items() if name != "kinds"}
-    facts = {**settings, **reading, "passes": len(trained.passes), "files": ", ".join(source) or None}
-    if len(trained.passes) > 1:
-        facts["loss in each pass"] = ", ".join(f"{report.loss:.6f}" for report in trained.passes)
+    reading = {name: value for name, value in trained.extra["reading"].items() if name != "kinds"}
+    facts = {**settings, **reading, "passes": len(trained.training.passes), "files": ", ".join(source) or None}
+    if len(trained.training.passes) > 1:
+        facts["loss in each pass"] = ", ".join(f"{report.loss:.6f}" for report in trained.training.passes)
     rows = (
         tag("tr", tag("th", name.replace("_", " "), scope="row"), tag("td", str(value)))
         for name, value in facts.items()

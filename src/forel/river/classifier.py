@@ -20,7 +20,7 @@ from forel.river.arguments import importance, settings_of
 from forel.river.dict_learner import DictLearner, Target
 from forel.river.frames import columns_of, importances, targets
 from forel.river.packing import pack
-from forel.store import Stored
+from forel.training.model import Model
 from forel.validation import refuse
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ class LinearClassifier(base.MiniBatchClassifier):
     def _lock(self) -> SeqLock:
         return self._learner.guard
 
-    def __stored__(self) -> Stored:
+    def __model__(self) -> Model:
         return pack(self)
 
     def guarantee(self) -> "Guarantee | None":

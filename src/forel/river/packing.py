@@ -8,7 +8,7 @@ import numpy as np
 from forel.data import Names
 from forel.data.features.hashing import hash_name
 from forel.river.dict_learner import DictLearner
-from forel.store import Stored
+from forel.training.model import Model
 from forel.validation import refuse
 
 __all__ = ["UNSET", "pack"]
@@ -17,7 +17,7 @@ UNSET = ("alpha", "beta", "l1", "rate")  # parameters that may be None, and then
 PLAIN = (str, bool, int, float, type(None))
 
 
-def pack(model: Any) -> Stored:
+def pack(model: Any) -> Model:
     """Return what :func:`forel.save` writes of a river model; the caller excludes changes."""
     learner: DictLearner = model._learner
     learner.make_room()
@@ -36,9 +36,9 @@ def pack(model: Any) -> Stored:
         names = [str(label) for label in learner.codes]
         if len(names) > 2 and len(set(names)) == len(names):  # what forel.predict writes
             reading["classes"] = names
-        return Stored(saved, {"reading": reading}, None, estimator)
+        return Model(saved, {"reading": reading}, None, estimator)
     words, others = _pack_names(learner.names, lanes.features)
-    return Stored(saved, {"reading": {"named": True}}, words, {**estimator, "other_names": others})
+    return Model(saved, {"reading": {"named": True}}, words, {**estimator, "other_names": others})
 
 
 def _pack_names(names: dict[Hashable, int], features: int) -> tuple[Names, list[Any]]:

@@ -17,7 +17,7 @@ from forel.river.arguments import importance, settings_of
 from forel.river.dict_learner import DictLearner
 from forel.river.frames import columns_of, importances, targets
 from forel.river.packing import pack
-from forel.store import Stored
+from forel.training.model import Model
 from forel.validation import refuse
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class LinearRegressor(base.MiniBatchRegressor):
     def _lock(self) -> SeqLock:
         return self._learner.guard
 
-    def __stored__(self) -> Stored:
+    def __model__(self) -> Model:
         return pack(self)
 
     def guarantee(self) -> "Guarantee | None":

@@ -15,7 +15,7 @@ from forel.river.regressor import LOSSES as REGRESSION
 from forel.river.regressor import LinearRegressor
 from forel.river.rows import Hashing
 from forel.store.named_rows import slots_of_names, unpack_value
-from forel.training.scoring import stored_model
+from forel.training.model import as_model
 from forel.validation import refuse
 
 __all__ = ["model_of"]
@@ -40,10 +40,10 @@ def model_of(source: Any) -> LinearClassifier | LinearRegressor:
     >>> model_of(path).weights == model.weights
     True
     """
-    stored = stored_model(source)
+    stored = as_model(source)
     if stored.calibration is not None:
         raise refuse("stored", "a calibrated model", "one without calibration; forel.predict and predict_one apply it")
-    learner, known = stored.model, stored.estimator or {}
+    learner, known = stored.learner, stored.estimator or {}
     one = isinstance(learner, Learner) and learner.mixture is None and learner.settings.n_settings == 1
     if not one and not (isinstance(learner, Learner) and learner.mixture is not None and learner.share is None):
         raise refuse("stored", learner, "one linear model, or a mixture without share; save one of others by only()")

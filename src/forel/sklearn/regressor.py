@@ -146,7 +146,7 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     sparsify = shared.sparsify
     densify = shared.densify
     __sklearn_is_fitted__ = shared.is_fitted
-    __stored__ = shared.stored
+    __model__ = shared.stored
     _html_repr = shared.notebook_html
 
     def __sklearn_tags__(self) -> Any:

@@ -22,8 +22,8 @@ from forel.learner.settings import Settings
 from forel.losses.vocabulary import synonym_hint
 from forel.notebook import card
 from forel.sklearn.inputs import dtype_of, validate
-from forel.store import Stored
 from forel.store.frame_features import FrameFeatures
+from forel.training.model import Model
 from forel.validation import real, refuse, vector, whole
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -237,7 +237,7 @@ def is_fitted(self: Any) -> bool:
     return hasattr(self, "_model")
 
 
-def stored(self: Any) -> Stored:
+def stored(self: Any) -> Model:
     """Return what is stored of an estimator: its learner, and its other parameters and attributes as JSON."""
     check_is_fitted(self)
     if not isinstance(self.random_state, int | np.integer | None):
@@ -264,7 +264,7 @@ def stored(self: Any) -> Stored:
         if self.class_weight is not None:
             named = isinstance(self.class_weight, str)
             attributes["class_weight"] = self.class_weight if named else pack_factors(self.class_weight)
-    return Stored(self._model, estimator=attributes)
+    return Model(self._model, estimator=attributes)
 
 
 def notebook_html(self: Any) -> str:

@@ -14,7 +14,7 @@ from forel.sklearn.regressor import FTRLRegressor
 from forel.sklearn.shared import OPTIONAL, guard_of
 from forel.store import ServingModel
 from forel.store.frame_features import FrameFeatures
-from forel.training.scoring import stored_model
+from forel.training.model import as_model
 from forel.validation import refuse
 
 __all__ = ["estimator_of"]
@@ -38,10 +38,10 @@ def estimator_of(source: Any) -> Any:
     >>> estimator_of(path).predict([[0.0, 1.0]])
     array(['spam'], dtype='<U4')
     """
-    stored = stored_model(source)
+    stored = as_model(source)
     if stored.calibration is not None:
         raise refuse("stored", "a calibrated model", "one without calibration; forel.predict and predict_one apply it")
-    model = stored.model
+    model = stored.learner
     if isinstance(model, ServingModel):
         raise refuse("stored", "a serving model", "a learner; a serving model only predicts")
     if model.settings.n_settings > 1 and model.guarantee() is None:
@@ -49,7 +49,7 @@ def estimator_of(source: Any) -> Any:
     known = stored.estimator or {}
     named = isinstance(model.settings.loss, str) and model.settings.loss in classifier.LOSSES
     if known.get("class", "FTRLClassifier") not in CLASSES:
-        raise refuse("stored", known["class"], "an estimator or a learner; forel.river.model_of returns river models")
+        raise refuse("stored", known["class"], "an estimator or a learner; forel.river.as_model returns river models")
     kind = CLASSES[known.get("class", "FTRLClassifier" if model.classes or named else "FTRLRegressor")]
     parameters = {f.name: getattr(model.settings, f.name) for f in fields(Settings) if f.name != "bias"}
     parameters |= dict.fromkeys(name for name in known.get("unset", ()) if name in OPTIONAL)

@@ -1,13 +1,14 @@
-"""Model files: complete learners that can continue, and small models for predictions.
+"""The format of model files: a learner, or the nonzero weights of one, as a header and arrays.
 
-=========================  =======================================================================================
-``save(path, model)``      write the complete state; a loaded learner continues bit for bit
-``serving_model(model)``   the nonzero weights as float32 or float16, to save or to predict with
-``load(path)``             read either, with the ``extra`` content and the ``names`` of slots saved with it
-=========================  =======================================================================================
+=====================================  ===========================================================================
+``write_model(path, learner, extra)``  write the complete state; a learner that is read continues bit for bit
+``serving_model(learner)``             the nonzero weights as float32 or float16, to write or to predict with
+``read_model(path)``                   read either, with the ``extra`` content and the ``names`` of slots
+=====================================  ===========================================================================
 
 Files are in the safetensors format: numbers and text, no code. A file is written under a temporary name, synced and
-renamed, so that an incomplete file never replaces a complete one.
+renamed, so that an incomplete file never replaces a complete one. :func:`forel.load` and :func:`forel.save` are for
+models with all that predictions need.
 
 >>> import pathlib, tempfile
 >>> from forel.learner.learner import Learner
@@ -15,20 +16,20 @@ renamed, so that an incomplete file never replaces a complete one.
 >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.forel"
 >>> model = Learner(2, Settings(alpha=1.0))
 >>> _ = model.learn([[1.0, 0.0], [0.0, 1.0]], [1, 0])
->>> save(path, model, extra={"bits": 1})
->>> stored = load(path)
->>> stored.model.rounds, stored.extra
+>>> write_model(path, model, {"bits": 1})
+>>> read_model(path).learner.rounds, read_model(path).extra
 (2, {'bits': 1})
->>> save(path, serving_model(model, dtype="float16"))
->>> bool(load(path).model.predict([[1.0, 0.0]])[0, 0] > 0.5)
+>>> write_model(path, serving_model(model, dtype="float16"), {})
+>>> bool(read_model(path).learner.predict([[1.0, 0.0]])[0, 0] > 0.5)
 True
 """
 
 from forel.store.header import ModelFileError
-from forel.store.saving import Stored, load, save
+from forel.store.saving import Content, read_model, write_model
 from forel.store.serving import ServingModel, serving_model
 from forel.store.serving_choice import ServingChoice, choose_serving
 
 __all__ = [
-    "ModelFileError", "ServingChoice", "ServingModel", "Stored", "choose_serving", "load", "save", "serving_model",
+    "Content", "ModelFileError", "ServingChoice", "ServingModel", "choose_serving", "read_model", "serving_model",
+    "write_model",
 ]  # fmt: skip

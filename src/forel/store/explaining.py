@@ -103,8 +103,7 @@ def explain(
 def _lanes(model: Any) -> tuple[Callable[[Any, Any], Array], Array, LaneMixture | None]:
     """Return the weights of features by value, the biases of lanes, and how these are mixed; None if they are not."""
     if isinstance(model, ServingModel):
-        own = model
-        return lambda k, _: own.weights_at(k).astype(np.float64), np.ravel(own.bias).astype(np.float64), own.mixture
+        return model.row_weights, np.ravel(model.bias).astype(np.float64), model.mixture
     mixture: LaneMixture | None = None
     lanes: Any = slice(None)
     if is_servable(model):

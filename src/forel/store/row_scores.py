@@ -1,7 +1,6 @@
-"""Margins of single rows from fixed weights, without arrays: a dictionary holds the contribution of each value."""
+"""Single rows as slots and values: dictionaries hold the features of each key and value, hashed once."""
 
 import difflib
-import math
 import warnings
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -15,64 +14,72 @@ from forel.data.features.transforms import buckets, signed_log1p
 from forel.data.parsers.cell_values import category_of, parse_number
 from forel.data.parsers.columns import Columns
 
-__all__ = ["NewKeys", "RowScorer"]
+__all__ = ["NewKeys", "RowReader"]
 
-MAX_CACHED = 1 << 16  # keys, and values of a key, whose contributions are kept
+MAX_CACHED = 1 << 16  # keys, and values of a key, whose features are kept
 LARGEST = float(np.finfo(np.float32).max)
 
 
-class RowScorer:
-    """The margins of dicts under fixed weights.
+class RowReader:
+    """Reads one row as slots and values, without the arrays of a block.
 
     Parameters
     ----------
-    weight : returns the weight of a slot
-    bias : weight of the constant feature
     options : how rows are read; crosses are not supported
     new : warns of columns that training did not have; None if they are unknown
 
-    >>> scorer = RowScorer(lambda slot: 2.0, 1.0, ReadOptions(label="y"))
-    >>> scorer.margin({"age": 3, "city": "Rome", "y": 1}), scorer.margin({"age": [3]})
-    (9.0, None)
+    >>> reader = RowReader(ReadOptions(label="y", bits=10))
+    >>> reader.read({"age": 3, "city": "Rome", "y": 1}), reader.read({"age": [3]})
+    (([600, 12], [3, 1.0]), None)
     """
 
-    def __init__(
-        self,
-        weight: Callable[[int], float],
-        bias: float,
-        options: ReadOptions,
-        new: "NewKeys | None" = None,
-    ) -> None:
+    def __init__(self, options: ReadOptions, new: "NewKeys | None" = None) -> None:
         columns = Columns(options, options.kinds)
-        constant = weight(slot(CONSTANT, bits=options.bits)) if options.constant else 0.0
-        self._bias = bias + constant
+        self._constant = slot(CONSTANT, bits=options.bits) if options.constant else None
 
-        def contributions(key: Any) -> _Contributions:
+        def features(key: Any) -> _Features:
             if new is not None:
-                new.check(key, stacklevel=5)
-            return _Contributions(key, columns, weight)
+                new.check(key, stacklevel=6)
+            return _Features(key, columns)
 
-        self._keys = _Keys(contributions)
+        self._keys = _Keys(features)
 
-    def margin(self, row: Mapping[str, Any]) -> float | None:
-        """Return the margin of a row; None if a value is not a number within float32, a string or missing."""
-        total, keys = self._bias, self._keys
+    def read(self, row: Mapping[str, Any]) -> tuple[list[int], list[float]] | None:
+        """Return the slots and values of a row; None if a value is not a number within float32, text or missing."""
+        slots, values, keys = list[int](), list[float](), self._keys
         for key, value in row.items():
-            contributions = keys[key]
+            features = keys[key]
             kind = type(value)
-            if kind is str:
-                total += contributions[value]
-            elif kind is float or kind is int:
-                factor = contributions.factor
-                if factor is None:
-                    total += contributions[value]
-                elif -LARGEST <= value <= LARGEST:
-                    total += factor * value
-                elif value == value:  # NaN is missing
-                    return None
-            elif value is not None:
+            if kind is float or kind is int:
+                if features.slot is not None:
+                    if -LARGEST <= value <= LARGEST:
+                        slots.append(features.slot)
+                        values.append(value)
+                    elif value == value:  # NaN is missing
+                        return None
+                    continue
+            elif value is None:
+                continue
+            elif kind is not str:
                 return None
-        return total if math.isfinite(total) else None
+            found = features[value]
+            if found is None:
+                return None
+            for place, number in found:
+                slots.append(place)
+                values.append(number)
+        if self._constant is not None:
+            slots.append(self._constant)
+            values.append(1.0)
+        return (slots, values) if len(set(slots)) == len(slots) else _merged(slots, values)
+
+
+def _merged(slots: list[int], values: list[float]) -> tuple[list[int], list[float]]:
+    """Return the sums of values that share a slot."""
+    sums = dict.fromkeys(slots, 0.0)
+    for place, value in zip(slots, values, strict=True):
+        sums[place] += value
+    return list(sums), list(sums.values())
 
 
 class NewKeys:
@@ -104,53 +111,55 @@ class NewKeys:
         warnings.warn(message, UserWarning, stacklevel=stacklevel)
 
 
-class _Keys(dict[Any, "_Contributions"]):
-    """The contributions of each key, created when the key is first used."""
+class _Keys(dict[Any, "_Features"]):
+    """The features of each key, created when the key is first used."""
 
-    def __init__(self, create: Callable[[Any], "_Contributions"]) -> None:
+    def __init__(self, create: Callable[[Any], "_Features"]) -> None:
         self._create = create
 
-    def __missing__(self, key: Any) -> "_Contributions":
+    def __missing__(self, key: Any) -> "_Features":
         if len(self) >= MAX_CACHED:
             self.clear()
-        self[key] = contributions = self._create(key)
-        return contributions
+        self[key] = features = self._create(key)
+        return features
 
 
-class _Contributions(dict[Any, float]):
-    """The contributions of the values of a key; NaN for a number out of range.
+Found = tuple[tuple[int, float], ...]
 
-    ``factor`` multiplies numbers; None if they are categories or transformed.
+
+class _Features(dict[Any, "Found | None"]):
+    """Slots and values by value of a key; None for a number out of range.
+
+    ``slot`` is that of plain numbers; None if they are categories, transformed, or not used.
     """
 
-    def __init__(self, key: Any, columns: Columns, weight: Callable[[int], float]) -> None:
-        self._columns, self._weight = columns, weight
-        self._key, self._bits = key, columns.options.bits
+    def __init__(self, key: Any, columns: Columns) -> None:
+        self._columns, self._key, self._bits = columns, key, columns.options.bits
         self._kind = columns.kinds.get(key) or columns.known.get(key)
         self._used = isinstance(key, str) and columns.uses(key)
-        self.factor: float | None = 0.0
+        self.slot: int | None = None
         if self._used:
             self._name = key.encode("utf-8", "surrogatepass")
-            self._number_weight = weight(slot(self._name, bits=self._bits))
+            self._place = slot(self._name, bits=self._bits)
             changed = self._kind == "category" or columns.kinds.get(key) == "number" or key in columns.derived
-            self.factor = None if changed else self._number_weight
+            self.slot = None if changed else self._place
 
-    def __missing__(self, value: Any) -> float:
+    def __missing__(self, value: Any) -> "Found | None":
         if not self._used:
-            return 0.0 if isinstance(self._key, str) else math.nan
+            return () if isinstance(self._key, str) else None
         if value != value:
-            return 0.0
-        if self._key in self._columns.options.text:
-            tokens = self._columns.options.text_features.tokens(value if isinstance(value, str) else category_of(value))
-            return sum(map(self._category, tokens))
-        if self._key in self._columns.dates:
-            return self._date(value)
+            return ()
         if len(self) >= MAX_CACHED:
             self.clear()
-        self[value] = contribution = self._contribution(value)
-        return contribution
+        self[value] = found = self._read(value)
+        return found
 
-    def _contribution(self, value: Any) -> float:
+    def _read(self, value: Any) -> "Found | None":
+        if self._key in self._columns.options.text:
+            tokens = self._columns.options.text_features.tokens(value if isinstance(value, str) else category_of(value))
+            return tuple(found for token in tokens for found in self._category(token))
+        if self._key in self._columns.dates:
+            return self._date(value)
         number = None if isinstance(value, str) else float(value)
         if isinstance(value, str) and self._kind == "number":
             try:
@@ -158,27 +167,28 @@ class _Contributions(dict[Any, float]):
             except ValueError:
                 return self._category(value)
             if number is None:
-                return 0.0
+                return ()
         if number is None:
             return self._category(value)
         if not -LARGEST <= number <= LARGEST:
-            return math.nan
+            return None
         if self._kind == "category":
             return self._category(category_of(value))
         if self._key in self._columns.log:
-            return self._number_weight * float(signed_log1p(number))
+            return ((self._place, float(signed_log1p(number))),)
         if self._key in self._columns.buckets:
             return self._category(buckets([number], self._columns.buckets[self._key])[0][0])
-        return self._number_weight * number
+        return ((self._place, number),)
 
-    def _date(self, value: Any) -> float:
+    def _date(self, value: Any) -> Found:
         try:
             found = date_features(value, self._columns.dates[self._key])
         except (ValueError, OverflowError):
-            return 0.0
-        return sum(number * (self._category(part) if part else self._number_weight) for part, number in found)
+            return ()
+        places = ((self._category(part) if part else ((self._place, 1.0),), number) for part, number in found)
+        return tuple((where[0][0], float(number)) for where, number in places if where)
 
-    def _category(self, word: str) -> float:
+    def _category(self, word: str) -> Found:
         if not word:
-            return 0.0
-        return self._weight(slot(word.encode("utf-8", "surrogatepass"), self._name, self._bits))
+            return ()
+        return ((slot(word.encode("utf-8", "surrogatepass"), self._name, self._bits), 1.0),)

@@ -42,8 +42,8 @@ class ServingModel:
     rounds : number of rows that the learner has learned from
     measured : mean loss of the learner and of this model on the rows given to :func:`serving_model`
     mixture : how the margins of lanes, of which the first is the best, are mixed; None if they are not
-
-    Weights are fixed: with ``rate="scale_free"``, a learner scales down a value larger than all before; this does not.
+    scales : for ``rate="scale_free"``, the largest |value| of each of the ``slots``, to which values are clipped as by
+        the learner; None if they are not
 
     >>> from forel.learner.settings import Settings
     >>> model = Learner(3, Settings(alpha=1.0, bias=False))
@@ -62,6 +62,7 @@ class ServingModel:
     rounds: int = 0
     measured: Mapping[str, float] | None = None
     mixture: ServingMixture | None = None
+    scales: NDArray[np.float32] | None = None
 
     @property
     def lanes(self) -> int:
@@ -75,15 +76,36 @@ class ServingModel:
 
     def weights_at(self, coordinates: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the weights of some features, a column for each lane."""
-        return self._table[coordinates if self._dense else self._positions(coordinates)]
+        weights: NDArray[np.float32] = self._table[self._rows(coordinates)]
+        return weights
+
+    def row_weights(self, coordinates: NDArray[np.int64], values: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the weights of features with some values; they are smaller where the value is clipped."""
+        sizes, clipped = np.abs(values), np.abs(self._clipped(values, self._rows(coordinates)))
+        share = np.divide(clipped, sizes, out=np.ones(sizes.size), where=sizes > 0)
+        weights: NDArray[np.float64] = self.weights_at(coordinates) * share[:, None].astype(np.float64)
+        return weights
+
+    def row_margins(self, slots: list[int], values: list[float]) -> NDArray[Any]:
+        """Return the margins of one row, given by slots and values."""
+        places = self._rows(np.array(slots, np.int64))
+        margins: NDArray[Any] = self._clipped(np.array(values, np.float32), places) @ self._table[places] + self.bias
+        return margins if self.mixture is None else self.mixture.margins(margins[None])[0]
+
+    def _clipped(self, values: NDArray[Any], places: NDArray[Any]) -> NDArray[Any]:
+        """Return values, clipped to the scales of rows of the table."""
+        if self._limits is None:
+            return values
+        limits = self._limits[places]
+        return np.asarray(np.clip(values, -limits, limits))
 
     def margins(self, X: Any) -> NDArray[Any]:
         """Return the margin of every row and lane."""
         from scipy import sparse
 
         rows = rows_of(X, self.features, np.float32)
-        positions = rows.indices if self._dense else self._positions(rows.indices)
-        parts = rows.values, positions, rows.indptr
+        places = self._rows(rows.indices)
+        parts = self._clipped(rows.values, places), places, rows.indptr
         margins: NDArray[Any] = sparse.csr_array(parts, shape=(rows.number, len(self._table))) @ self._table + self.bias
         return margins if self.mixture is None else self.mixture.margins(margins).astype(margins.dtype)
 
@@ -112,8 +134,21 @@ class ServingModel:
         table[self.slots] = self.weights
         return table
 
-    def _positions(self, indices: NDArray[Any]) -> NDArray[np.int64]:
+    @cached_property
+    def _limits(self) -> NDArray[np.float32] | None:
+        """The scale of each row of the table; None if values are not clipped."""
+        if self.scales is None:
+            return None
+        if not self._dense:
+            return np.append(self.scales, np.float32(0))
+        limits = np.zeros(self.features, np.float32)
+        limits[self.slots] = self.scales
+        return limits
+
+    def _rows(self, indices: NDArray[Any]) -> NDArray[Any]:
         """Return the row of the table for each feature."""
+        if self._dense:
+            return indices
         positions = np.searchsorted(self.slots, indices.astype(self.slots.dtype, copy=False))
         inside = np.minimum(positions, max(self.slots.size - 1, 0))
         present = self.slots[inside] == indices if self.slots.size else np.zeros(indices.shape, bool)
@@ -141,7 +176,7 @@ def serving_model(
 def _serving_model(
     model: Any, lane: int | None, dtype: DTypeLike, X: Any, y: ArrayLike | None, mixed: bool
 ) -> ServingModel:
-    model = model.__stored__().model if hasattr(model, "__stored__") else model
+    model = model.__model__().learner if hasattr(model, "__model__") else model
     if mixed:
         return _serving_mixture(model, dtype)
     if dtype not in (np.float32, np.float16, "float32", "float16"):
@@ -205,6 +240,7 @@ def _with_columns(
         largest = float(np.abs(exact).max(initial=0.0))
         raise refuse("dtype", np.dtype(dtype).name, f"a type that can represent the weight {largest:g}")
     nonzero = weights.any(axis=1)
+    free = model.settings.rate == "scale_free"
     return ServingModel(
         features=model.features,
         slots=slots[nonzero].astype(slot_dtype(model.features + 1)),
@@ -213,6 +249,7 @@ def _with_columns(
         link=link,
         settings=settings_to_json(model.settings),
         rounds=model.rounds,
+        scales=model.state.scales[slots[nonzero]].astype(np.float32) if free else None,
     )
 
 
@@ -248,6 +285,9 @@ def pack_serving(small: ServingModel) -> tuple[dict[str, Any], dict[str, NDArray
         "mixed": None if small.mixture is None else [small.mixture.clip, small.mixture.limit],
     }
     arrays = {"slots": small.slots, "weights": small.weights, "bias": small.bias}
+    if small.scales is not None:  # most are 1, those of categories
+        wide = np.flatnonzero(small.scales != 1)
+        arrays |= {"wide": wide.astype(small.slots.dtype), "scales": small.scales[wide]}
     if small.mixture is None:
         return header, arrays
     return header, {**arrays, "experts": small.mixture.weights, "mixers": small.mixture.mixers}
@@ -268,9 +308,22 @@ def unpack_serving(file: ModelFile) -> ServingModel:
     rounds, measured = header_int("rounds", header["rounds"]), header["measured"]
     settings = validated_settings(header["settings"], header)
     mixture = None if header["mixed"] is None else _unpack_mixture(file, lanes, header["mixed"])
-    model = ServingModel(features, slots, weights, bias, header["link"], settings, rounds, measured, mixture)
+    scales = _unpack_scales(file, slots) if file.has("scales") else None
+    model = ServingModel(features, slots, weights, bias, header["link"], settings, rounds, measured, mixture, scales)
     _ = model.link_function  # raises for an invalid loss
     return model
+
+
+def _unpack_scales(file: ModelFile, slots: NDArray[Any]) -> NDArray[np.float32]:
+    """Return the scales of slots, of which a file holds those other than 1."""
+    count, scales = file.shape("wide")[0], np.ones(slots.size, np.float32)
+    wide, given = file.array("wide", slots.dtype, (count,)), file.array("scales", np.float32, (count,))
+    if count and (int(wide.max()) >= slots.size or int(wide.min()) < 0):
+        raise damaged("the places of scales exceed the number of slots")
+    if not all_finite(given) or (given < 0).any():
+        raise damaged("there are scales that are not numbers from 0")
+    scales[wide] = given
+    return scales
 
 
 def _unpack_mixture(file: ModelFile, lanes: int, limits: Any) -> ServingMixture:

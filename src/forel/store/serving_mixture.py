@@ -6,6 +6,7 @@ margin of m clipped. Only numpy and scipy are needed.
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from forel.learner.learner import Learner
 from forel.losses.margin import Mixing
+from forel.losses.sigmoid import log_sigmoid
 
 __all__ = ["ServingMixture", "is_servable", "serving_mixture"]
 
@@ -49,10 +51,8 @@ class ServingMixture:
 
     def slopes(self, lanes: Array, output: int = 0) -> Array:
         """Return the derivatives of the margin of the mixture, its only output, by those of the lanes."""
-        from scipy.special import log_expit
-
         experts, mixed = self._experts(lanes)
-        each = log_expit(experts) + log_expit(-experts)
+        each = log_sigmoid(experts) + log_sigmoid(-experts)
         slopes = self.weights * sum(np.exp(each - total[:, None]) for total in self._logs(experts))
         count = lanes.shape[1]
         by_mixer = slopes[:, count:] * (np.abs(mixed) < self.limit)
@@ -67,10 +67,16 @@ class ServingMixture:
 
     def _logs(self, experts: Array) -> tuple[Array, Array]:
         """Return the logarithms of the probabilities of the positive and of the negative class."""
-        from scipy.special import log_expit, logsumexp
-
-        positive, negative = (logsumexp(log_expit(m), axis=1, b=self.weights) for m in (experts, -experts))
+        positive, negative = (
+            np.logaddexp.reduce(log_sigmoid(m) + self._logarithms, axis=1) for m in (experts, -experts)
+        )
         return positive, negative
+
+    @cached_property
+    def _logarithms(self) -> Array:
+        """The logarithms of the weights."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.weights)
 
 
 def is_servable(model: Any) -> bool:

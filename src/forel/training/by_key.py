@@ -33,12 +33,13 @@ from forel.training.key_totals import KeyTotals
 from forel.training.labels import label_encoder
 from forel.training.learning import counted_blocks, marked_blocks, with_labels
 from forel.training.metrics import StreamMetrics
+from forel.training.model import Model
 from forel.training.passes import Passes
+from forel.training.result import Training
 from forel.training.row_cache import is_one_shot
 from forel.training.schema import SchemaTracker
 from forel.training.slices import SliceMetrics, slice_tables
 from forel.training.state import Progress, TrainingState
-from forel.training.trained import Trained
 from forel.validation import refuse
 
 __all__ = ["KeyLearners", "LocalKeys", "train_by_key"]
@@ -104,7 +105,7 @@ def train_by_key(
     checkpoint_every: int = 1_000_000,
     resume: bool = False,
     calibrate: bool = False,
-) -> Trained:
+) -> Model:
     """Train a model for each value of a column; arguments are those of :func:`forel.training.train.train`.
 
     >>> rows = [{"country": "NO", "x": 1, "y": 1}, {"country": "IT", "x": 1, "y": 0}] * 20
@@ -176,12 +177,13 @@ def train_by_key(
         {} if chosen.classes is None else {"classes": list(padded_names(classes.names, chosen.classes))}
     )
     trained, reports = run.models(), tuple(one.report() for one in state.finished)
-    return Trained(
-        cast(Learner, trained), reports[0], holdout_report, reports, *state.first_pass, time.perf_counter() - started,
-        problems, names=state.names, reading=stored, checkpoint=checkpoint, schema=schema.schema(state.kinds),
-        slices=slice_tables(state.slices, warn=True), calibrated=calibrated,
-        keys=tuple(run.keys.summaries(trained, any(holdout))),
+    rows, entries = state.first_pass
+    training = Training(
+        report=reports[0], holdout=holdout_report, passes=reports, rows=rows, entries=entries,
+        seconds=time.perf_counter() - started, problems=problems, slices=slice_tables(state.slices, warn=True),
+        calibrated=calibrated, keys=tuple(run.keys.summaries(trained, any(holdout))), checkpoint=checkpoint,
     )  # fmt: skip
+    return Model.trained(trained, training, state.names, stored, schema.schema(state.kinds))
 
 
 @dataclass

@@ -4,9 +4,7 @@ A checkpoint is a model file with additional fields, so it can be inspected and 
 replaced atomically: a run that was killed at any moment resumes from the last checkpoint, to the same bits.
 """
 
-import os
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -17,8 +15,9 @@ from forel.data import Position, Problems
 from forel.data.features.class_names import ClassNames
 from forel.data.features.kinds import Kinds
 from forel.data.holdout import Holdout
+from forel.learner.locking import reading
 from forel.learner.settings import Settings
-from forel.store import ModelFileError, Stored, load, save
+from forel.store import Content, ModelFileError, read_model, write_model
 from forel.store.atomic import Path, remove_leftovers
 from forel.store.header import settings_to_json
 from forel.training.calibrating import Calibrator
@@ -26,6 +25,7 @@ from forel.training.held_out_rows import HeldOutRows
 from forel.training.inclusion import Inclusion, InclusionRule
 from forel.training.key_totals import KeyTotals
 from forel.training.metrics import StreamMetrics
+from forel.training.model import Model
 from forel.training.passes import Passes
 from forel.training.run_certificate import RunCertificate
 from forel.training.schema import SchemaTracker
@@ -33,7 +33,7 @@ from forel.training.slices import SliceMetrics
 from forel.training.state import TrainingState
 from forel.validation import refuse
 
-__all__ = ["CheckpointWriter", "read_checkpoint", "remove_checkpoint", "run_fingerprint", "write_checkpoint"]
+__all__ = ["CheckpointWriter", "read_checkpoint", "run_fingerprint", "write_checkpoint"]
 
 # Attributes of the state that are stored as they are.
 FIELDS = ("pass_number", "rows", "entries", "bytes", "negative_label", "seconds", "compiling")
@@ -81,7 +81,7 @@ def write_checkpoint(
     Parameters
     ----------
     path : the file, which is replaced atomically
-    model : a model that :func:`forel.store.save` accepts
+    model : a model that :func:`forel.save` accepts
     state : the state of its training
     fingerprint : options and sources, which must be the same to resume
     extra : content stored with the model
@@ -121,7 +121,8 @@ def write_checkpoint(
         arrays |= totals
     for k, one in enumerate(state.slices):
         arrays |= {f"slice.{k}.{name}": array for name, array in one.pack()[1].items()}
-    save(path, model, {**extra, "checkpoint": content}, state.names, {**arrays, **tables})
+    with reading(model):
+        write_model(path, model, {**extra, "checkpoint": content}, state.names, None, {**arrays, **tables})
 
 
 def read_checkpoint(
@@ -145,7 +146,7 @@ def read_checkpoint(
     loss : the user-defined loss, if the model has one
     """
     remove_leftovers(path)
-    stored = load(path, loss)
+    stored = read_model(path, loss)
     content = stored.extra.get("checkpoint")
     if not isinstance(content, dict):
         raise ModelFileError(f"{path}: a model, but not a checkpoint; pass the model as start to continue training")
@@ -154,18 +155,18 @@ def read_checkpoint(
         classes.restore(content.get("classes", []))  # which older checkpoints do not have
         if "schema" in content:
             schema.restore(content["schema"])
-        return stored.model, _state(content, stored, problems, classes, schema, new_metrics)
+        return stored.learner, _state(content, stored, problems, classes, schema, new_metrics)
     except (KeyError, TypeError, AttributeError) as error:
         what = f"not a complete checkpoint ({type(error).__name__}: {error}); remove it to start again"
         raise ModelFileError(f"{path}: {what}") from error
 
 
 def _state(
-    content: Mapping[str, Any], stored: Stored, problems: Problems, classes: ClassNames, schema: SchemaTracker,
+    content: Mapping[str, Any], stored: Content, problems: Problems, classes: ClassNames, schema: SchemaTracker,
     new_metrics: Callable[[Any], StreamMetrics],
 ) -> TrainingState:  # fmt: skip
     problems.count, problems.messages = content["problems"]["count"], list(content["problems"]["messages"])
-    metrics = [new_metrics(stored.model) for _ in range(content["pass_number"] + 1)]
+    metrics = [new_metrics(stored.learner) for _ in range(content["pass_number"] + 1)]
     for k, one in enumerate(metrics):
         arrays = {name: stored.arrays.get(f"{k}.{name}") for name in one.pack()}
         one.unpack({name: array for name, array in arrays.items() if array is not None})
@@ -177,7 +178,7 @@ def _state(
         slices[k].unpack(known, {n.removeprefix(own): a for n, a in stored.arrays.items() if n.startswith(own)})
     inclusion, rule = None, InclusionRule.of(stored.extra.get("inclusion", {}))
     if rule.active:
-        inclusion = Inclusion(rule, stored.model.features, stored.model.settings.seed)
+        inclusion = Inclusion(rule, stored.learner.features, stored.learner.settings.seed)
         inclusion.unpack(stored.arrays)
     kept = None
     if "kept.state" in stored.arrays:
@@ -186,7 +187,7 @@ def _state(
     calibrator = None
     if "calibration" in content:
         columns = [known["column"] for known in content["calibration"]["slices"]]
-        calibrator = Calibrator(partial(new_metrics, stored.model), columns)
+        calibrator = Calibrator(partial(new_metrics, stored.learner), columns)
         parts = {name.removeprefix("calibrated."): array for name, array in stored.arrays.items()}
         calibrator.unpack(content["calibration"], parts)
     return TrainingState(
@@ -217,14 +218,14 @@ def run_fingerprint(
     settings: Settings,
     certified: bool,
     share: float | None,
-    start: Stored | None,
+    start: Model | None,
 ) -> dict[str, Any]:
     """Return all options and files that the trained model depends on, which must be the same to resume."""
     return {
         **passes.fingerprint,
         "holdout": holdout.every,
         "holdout_after": holdout.after,
-        "start": None if start is None else [start.model.rounds, *np.atleast_1d(start.model.loss).tolist()],
+        "start": None if start is None else [start.learner.rounds, *np.atleast_1d(start.learner.loss).tolist()],
         "certified": certified,
         "settings": settings_to_json(settings),
         "share": share,
@@ -245,9 +246,3 @@ def _check_fingerprint(path: Path, before: Mapping[str, Any], now: Mapping[str, 
             got = f"{changed[0]}, which has changed" if changed else f"{len(new or ())} files"
             raise refuse("resume", got, f"the same files as when {path} was written; or start again without resume")
         raise refuse(name, new, f"{old!r}, as when {path} was written; or start again without resume")
-
-
-def remove_checkpoint(path: Path) -> None:
-    """Remove a checkpoint, if it exists."""
-    with suppress(FileNotFoundError):
-        os.unlink(path)

@@ -2,19 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from forel.data import ReadOptions
 from forel.data.features.class_names import validated_classes
 from forel.learner.settings import Settings
-from forel.store import Stored
 from forel.training.row_cache import cached_options
 from forel.validation import refuse
+
+if TYPE_CHECKING:
+    from forel.training.model import Model
 
 __all__ = ["model_options", "options_for", "updated_options"]
 
 
-def options_for(source: Any, start: Stored | None, keywords: Mapping[str, Any]) -> ReadOptions:
+def options_for(source: Any, start: "Model | None", keywords: Mapping[str, Any]) -> ReadOptions:
     """Return the options to train on a source: defaults, or those of a cache or of the model to continue, updated.
 
     >>> options_for([], None, {"alpha": 0.1})
@@ -31,7 +33,7 @@ def options_for(source: Any, start: Stored | None, keywords: Mapping[str, Any]) 
     return options if start.names is None else options.updated({"names": True})
 
 
-def model_options(stored: Stored) -> ReadOptions:
+def model_options(stored: "Model") -> ReadOptions:
     """Return the options to read data for a model with, including the names of its classes, if it has several."""
     names = stored.classes
     return stored.read_options if names is None else stored.read_options.updated({"classes": names})

@@ -35,30 +35,31 @@ class Score:
 
 def scores(trained: Any) -> tuple[Score, ...]:
     """Return the scores of a result of training, in the order in which they are shown."""
-    order = trained.label_order
-    ordered = order is not None and order.warning(trained.model.classes) is not None
+    run = trained.training
+    order = run.label_order
+    ordered = order is not None and order.warning(trained.learner.classes) is not None
     stream = "; labels are in order, so this says how well the stream is followed" if ordered else ""
     found = [Score("progressive", trained.report, f"each predicted before the model learned from it{stream}")]
-    if len(trained.passes) > 1:
-        name = f"pass {len(trained.passes)}, seen before"
-        found.append(Score(name, trained.passes[-1], "the same ones, after earlier passes learned from them"))
-    if trained.holdout is not None:
-        when = "predicted by the final model" if trained.final is None else f"each predicted when it came{stream}"
-        found.append(Score("held out", trained.holdout, f"never learned from, {when}"))
-    if trained.final is not None:
-        some = "" if trained.final.rows == trained.holdout.rows else ", evenly spread"
-        found.append(Score("held out, final model", trained.final, f"held out{some}, predicted by the final model"))
-    if trained.calibrated is not None:
-        found.append(Score("calibrated", trained.calibrated.report, "those of progressive, after calibration"))
-        if trained.calibrated.holdout is not None:
-            after = Score("held out, calibrated", trained.calibrated.holdout, "those held out, after calibration")
+    if len(run.passes) > 1:
+        name = f"pass {len(run.passes)}, seen before"
+        found.append(Score(name, run.passes[-1], "the same ones, after earlier passes learned from them"))
+    if run.holdout is not None:
+        when = "predicted by the final model" if run.final is None else f"each predicted when it came{stream}"
+        found.append(Score("held out", run.holdout, f"never learned from, {when}"))
+    if run.final is not None:
+        some = "" if run.final.rows == run.holdout.rows else ", evenly spread"
+        found.append(Score("held out, final model", run.final, f"held out{some}, predicted by the final model"))
+    if run.calibrated is not None:
+        found.append(Score("calibrated", run.calibrated.report, "those of progressive, after calibration"))
+        if run.calibrated.holdout is not None:
+            after = Score("held out, calibrated", run.calibrated.holdout, "those held out, after calibration")
             found.append(after)
     return tuple(found)
 
 
 def mixture_sentence(trained: Any) -> str | None:
     """Return the guarantee of a mixture, and which of its rows the scores are about; None for one model."""
-    proved = trained.model.guarantee()
+    proved = trained.learner.guarantee()
     if proved is None:
         return None
     # A model that was trained before has learned from other rows too.

@@ -1,10 +1,9 @@
 """Predictions of a model on a stream, and their metrics."""
 
-import os
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,69 +11,36 @@ from numpy.typing import NDArray
 from forel.data import Block, Problems, read
 from forel.data.pipeline import ordered_blocks
 from forel.learner.keyed import KeyedModels
-from forel.notebook import card, plain
-from forel.store import Stored, load
 from forel.store.classes import class_link, number_of_classes
 from forel.store.keyed import block_margins
 from forel.training.classes import metrics_for
 from forel.training.labels import label_encoder
-from forel.training.metrics import Report
 from forel.training.options import model_options, updated_options
+from forel.training.result import Evaluation
 from forel.training.schema import SchemaCheck
-from forel.training.slices import SliceMetrics, SliceTable, slice_tables
+from forel.training.slices import SliceMetrics, slice_tables
 from forel.validation import refuse, several
 
-__all__ = ["Evaluation", "evaluate", "predict", "predict_blocks", "prediction_link", "stored_model"]
+if TYPE_CHECKING:
+    from forel.training.model import Model
+
+__all__ = ["evaluate_model", "predict_blocks", "predict_rows", "prediction_link"]
 
 MIN_ROWS = 100  # with equal predictions, which are a reason for a warning
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Evaluation:
-    """Metrics of a model's predictions on a stream, malformed examples that were skipped, and metrics by column."""
-
-    report: Report
-    problems: Problems
-    slices: tuple[SliceTable, ...] = ()
-
-    def _summary(self) -> list[tuple[str, object]]:
-        """Return the title and value of what is shown of an evaluation."""
-        metrics = [(title, shown) for _, title, shown in self.report.lines("loss")]
-        return [*metrics, ("skipped rows", self.problems.count or None)]
-
-    def __repr__(self) -> str:
-        return plain("Evaluation", self._summary())
-
-    def _repr_html_(self) -> str:
-        return card("Evaluation", self._summary())
-
-
-def evaluate(model: Any, source: Any, *, threads: int | None = None, **reading: Any) -> Evaluation:
-    """Measure a model on a source, without learning.
-
-    Parameters
-    ----------
-    model : a path, or the result of :func:`forel.load` or :func:`forel.train`
-    source : as in :func:`forel.data.read`
-    threads : number of parser threads; None for a default
-    reading : options of :class:`forel.data.ReadOptions` that differ from those of training
-
-    >>> from forel.training.train import train
-    >>> clicks = [{"site": "news", "click": 1}, {"site": "shop", "click": 0}] * 50
-    >>> evaluate(train(clicks, label="click", bits=10), clicks).report.auc
-    1.0
-    """
-    stored = stored_model(model)
+def evaluate_model(stored: "Model", source: Any, threads: int | None, reading: dict[str, Any]) -> Evaluation:
+    """Measure a model on a source, as :meth:`forel.training.model.Model.evaluate` does."""
     settings, problems = stored.settings, Problems(reading.get("on_error") or "raise")
     names = stored.classes or ()
-    labels = label_encoder(settings, problems, number_of_classes(stored.model), names)
-    metrics = metrics_for(settings, stored.model, names)
+    labels = label_encoder(settings, problems, number_of_classes(stored.learner), names)
+    metrics = metrics_for(settings, stored.learner, names)
     # Rows have equal weight if the column of importances is missing.
     options = {"unlabelled": False, "unweighted": reading.get("importance") is None, **reading}
     columns = several(reading.get("slices") or ())
     slices = [SliceMetrics(column, metrics) for column in columns]
-    if isinstance(stored.model, KeyedModels):
-        options["slices"] = stored.model.by, *columns
+    if isinstance(stored.learner, KeyedModels):
+        options["slices"] = stored.learner.by, *columns
     for block, margins in predict_blocks(stored, source, threads, problems, **options):
         encoded, valid = labels.encode(block)
         rows = slice(None) if valid is None else np.flatnonzero(valid)
@@ -84,36 +50,10 @@ def evaluate(model: Any, source: Any, *, threads: int | None = None, **reading: 
     return Evaluation(metrics.report(), problems, slice_tables(slices, warn=True))
 
 
-def predict(
-    model: Any,
-    source: Any,
-    *,
-    margins: bool = False,
-    probabilities: bool = False,
-    threads: int | None = None,
-    **reading: Any,
-) -> Any:
-    """Return the prediction of a model for each row of a source, without learning; labels are optional.
-
-    Predictions are probabilities for log-loss, means for regression losses, margins for hinge losses, and the names of
-    classes where there are several.
-
-    Parameters
-    ----------
-    model : a path, or the result of :func:`forel.load` or :func:`forel.train`
-    source : as in :func:`forel.data.read`
-    margins : return margins w·x instead of predictions, with a column for each of several classes
-    probabilities : return probabilities, with a column for each of several classes
-    threads : number of parser threads; None for a default
-    reading : options of :class:`forel.data.ReadOptions` that differ from those of training
-
-    >>> from forel.training.train import train
-    >>> clicks = [{"site": "news", "click": 1}, {"site": "shop", "click": 0}] * 50
-    >>> trained = train(clicks, label="click", bits=10)
-    >>> (predict(trained, [{"site": "news"}, {"site": "shop"}]) > 0.5).tolist()
-    [True, False]
-    """
-    stored = stored_model(model)
+def predict_rows(
+    stored: "Model", source: Any, margins: bool, probabilities: bool, threads: int | None, reading: dict[str, Any]
+) -> NDArray[Any]:
+    """Return the prediction for each row, as :meth:`forel.training.model.Model.predict` does."""
     names = stored.classes
     link = np.asarray if margins else prediction_link(stored, probabilities)
     if stored.named_rows is not None:
@@ -126,7 +66,7 @@ def predict(
     return np.concatenate(parts).astype(kind, copy=False) if parts else empty
 
 
-def prediction_link(stored: Stored, probabilities: bool = False) -> Callable[[Any], Any]:
+def prediction_link(stored: "Model", probabilities: bool = False) -> Callable[[Any], Any]:
     """Return the function from the margins of rows to their predictions.
 
     Parameters
@@ -135,12 +75,13 @@ def prediction_link(stored: Stored, probabilities: bool = False) -> Callable[[An
     probabilities : whether predictions are probabilities, with a column for each of several classes
 
     >>> from forel.learner.learner import Learner
-    >>> from forel.learner.settings import Settings
-    >>> stored = Stored(Learner(4, Settings("softmax"), classes=2))
+        >>> from forel.learner.settings import Settings
+    >>> from forel.training.model import Model
+    >>> stored = Model(Learner(4, Settings("softmax"), classes=2))
     >>> prediction_link(stored)(np.array([[0.0, 1.0]])), prediction_link(stored, probabilities=True)(np.zeros((1, 2)))
     (array(['1'], dtype='<U1'), array([[0.5, 0.5]]))
     """
-    names, link = stored.classes, class_link(stored.model)
+    names, link = stored.classes, class_link(stored.learner)
     if probabilities and not (stored.settings.loss_function.link if link is None else link).probabilities:
         raise refuse("probabilities", probabilities, f"False: the loss {stored.settings.loss_function.name} has none")
     if names is None or link is None:
@@ -149,7 +90,7 @@ def prediction_link(stored: Stored, probabilities: bool = False) -> Callable[[An
 
 
 def predict_blocks(
-    stored: Stored, source: Any, threads: int | None = None, problems: Problems | None = None, **reading: Any
+    stored: "Model", source: Any, threads: int | None = None, problems: Problems | None = None, **reading: Any
 ) -> Iterator[tuple[Block, NDArray[Any]]]:
     """Yield each block of a source with the margins of its rows, with a column for each of several classes.
 
@@ -160,15 +101,15 @@ def predict_blocks(
 
     >>> from forel.training.train import train
     >>> clicks = [{"site": "news", "click": 1}, {"site": "shop", "click": 0}] * 50
-    >>> stored = train(clicks, label="click", bits=10).stored
+    >>> stored = train(clicks, label="click", bits=10)
     >>> ((_, margins),) = predict_blocks(stored, clicks[:2])
     >>> (margins > 0).tolist()
     [True, False]
     """
-    several, calibration = number_of_classes(stored.model) is not None, stored.calibration
+    several, calibration = number_of_classes(stored.learner) is not None, stored.calibration
     equal = _EqualMargins()
     for block in _blocks(stored, source, threads, problems, reading):
-        margins = block_margins(stored.model, block)
+        margins = block_margins(stored.learner, block)
         margins = margins if calibration is None else calibration.margins(margins)
         equal.add(block, margins)
         yield block, margins if several else margins[:, 0]
@@ -178,7 +119,7 @@ def predict_blocks(
 
 
 def _blocks(
-    stored: Stored, source: Any, threads: int | None, problems: Problems | None, reading: dict[str, Any]
+    stored: "Model", source: Any, threads: int | None, problems: Problems | None, reading: dict[str, Any]
 ) -> Iterator[Block]:
     """Yield the blocks of a source, and warn of rows that differ from those of training."""
     lenient = replace(model_options(stored), unlabelled=True, strict=False)
@@ -224,14 +165,3 @@ def _rows_differ(block: Block) -> bool:
         return True
     rows = (part.reshape(widths.size, -1) for part in (block.indices, block.values))
     return bool(widths[0]) and any((part != part[0]).any() for part in rows)
-
-
-def stored_model(model: Any) -> Stored:
-    """Return a model with its stored content, from a path, a result of training, or a bare learner."""
-    if isinstance(model, str | os.PathLike):
-        return load(model)
-    if not hasattr(model, "__stored__") and not hasattr(model, "settings"):
-        raise refuse(
-            "model", type(model).__name__, "a path or a trained model, before the rows, as in predict(model, rows)"
-        )
-    return cast(Stored, model.__stored__()) if hasattr(model, "__stored__") else Stored(model)

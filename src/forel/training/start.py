@@ -10,14 +10,15 @@ from forel.learner.learner import Learner
 from forel.learner.settings import Settings
 from forel.losses import MarginLoss
 from forel.losses.custom import Function
-from forel.store import ServingModel, Stored
+from forel.store import ServingModel
+from forel.training.model import Model
 from forel.validation import refuse
 
 __all__ = ["initial_model", "initial_settings", "settings_with_loss"]
 
 
 def settings_with_loss(
-    settings: Settings | None, loss: str | MarginLoss | Function | None, start: Stored | None = None
+    settings: Settings | None, loss: str | MarginLoss | Function | None, start: Model | None = None
 ) -> Settings | None:
     """Return the default settings for a loss, or ``settings`` if it is None.
 
@@ -41,7 +42,7 @@ def settings_with_loss(
 
 
 def initial_settings(
-    settings: Settings | None, start: Stored | None, certified: bool = False, share: float | None = None
+    settings: Settings | None, start: Model | None, certified: bool = False, share: float | None = None
 ) -> Settings:
     """Return the settings of a run: ``settings``, the default grid, or those of the stored model to continue.
 
@@ -52,7 +53,7 @@ def initial_settings(
     """
     if start is None:
         return default_grid() if settings is None else settings
-    model: Any = start.model
+    model: Any = start.learner
     if isinstance(model, ServingModel):
         raise refuse("start", "a serving model", "a complete learner")
     if isinstance(model, KeyedModels):
@@ -72,7 +73,7 @@ def initial_settings(
 def initial_model(
     features: int,
     settings: Settings,
-    start: Stored | None = None,
+    start: Model | None = None,
     copy: bool = True,
     certified: bool = False,
     share: float | None = None,
@@ -84,7 +85,7 @@ def initial_model(
     'Mixture'
     """
     if start is not None:
-        model: Learner = start.model
+        model: Learner = start.learner
         # Settings are shared: kernels identify a user-defined loss by identity.
         return deepcopy(model, {id(settings): settings}) if copy else model
     return Learner(features, settings, classes, certified=certified, share=share)

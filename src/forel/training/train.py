@@ -22,7 +22,6 @@ from forel.learner.learner import Learner
 from forel.learner.settings import Settings
 from forel.losses import MarginLoss
 from forel.losses.custom import Function
-from forel.store import Stored
 from forel.store.atomic import Path
 from forel.store.calibration import calibration_of
 from forel.store.header import user_defined_loss
@@ -36,16 +35,16 @@ from forel.training.inclusion import Inclusion, InclusionRule
 from forel.training.label_order import LabelOrder, LabelOrderWarning
 from forel.training.learning import counted_blocks, end_pass, learn_pass
 from forel.training.metrics import StreamMetrics
+from forel.training.model import Model, as_model
 from forel.training.options import options_for
 from forel.training.passes import Passes
 from forel.training.progress_bar import observer
+from forel.training.result import Training
 from forel.training.schema import SchemaTracker
-from forel.training.scoring import stored_model
 from forel.training.slices import SliceMetrics, slice_tables
 from forel.training.start import initial_model, initial_settings, settings_with_loss
 from forel.training.state import Progress, TrainingState, reads_model
 from forel.training.subsampling import Subsampling
-from forel.training.trained import Trained
 from forel.validation import refuse, whole
 
 __all__ = ["train"]
@@ -82,7 +81,7 @@ def train(
     min_count: int | None = None,
     include_probability: float | None = None,
     calibrate: bool = False,
-    start: Stored | Trained | Path | None = None,
+    start: Model | Path | None = None,
     copy: bool = True,
     progress: Callable[[Progress], None] | bool | None = None,
     cache: Path | None = None,
@@ -90,7 +89,7 @@ def train(
     checkpoint_every: int = 1_000_000,
     resume: bool = False,
     **reading: Any,
-) -> Trained:
+) -> Model:
     """Train a model on a source, in constant memory.
 
     Parameters
@@ -105,7 +104,7 @@ def train(
     threads : number of parser threads, which does not change the result; None for a default
     cluster : reads and parses files elsewhere, such as :class:`forel.ray.RayWorkers` on a Ray cluster, which
         does not change the result either; None for this process
-    by : train a model for each value of this column, each as on its rows alone; ``Trained.keys`` has their
+    by : train a model for each value of this column, each as on its rows alone; ``Model.training.keys`` has their
         metrics. In VW text, the column is a namespace, or "tag"
     fallback : with ``by``, also train a model on all rows, for keys that were not in the data
     learners : with ``by``, learn the models elsewhere, such as :class:`forel.ray.RayKeys` on a Ray cluster,
@@ -139,15 +138,15 @@ def train(
 
     >>> clicks = [{"site": "news", "click": 1}, {"site": "shop", "click": 0}] * 50
     >>> trained = train(clicks, Settings(alpha=1.0), label="click", bits=10, holdout=10)
-    >>> trained.model.rounds, trained.holdout.rows, round(trained.report.loss, 2)
+    >>> trained.learner.rounds, trained.training.holdout.rows, round(trained.report.loss, 2)
     (90, 10, 0.15)
     >>> train(clicks, loss="squared", label="click", bits=10).report.loss < 0.05
     True
-    >>> print(train(clicks, label="click", bits=10).model.guarantee())
+    >>> print(train(clicks, label="click", bits=10).learner.guarantee())
     within 0.02... per example of the best of 13 experts over 100 rows, which is ... (0.0...)
     """
     held_out = _holdout(holdout, holdout_after)
-    start = None if start is None else stored_model(start)
+    start = None if start is None else as_model(start)
     settings = settings_with_loss(settings, loss, start)
     options = options_for(source, start, reading)
     joint = settings is not None and settings.loss_function.joint
@@ -177,7 +176,7 @@ def train(
         blocks = stack.enter_context(Passes(source, options, number, cache, threads, cluster, seed))
         settings = initial_settings(settings, start, certified, share)
         if start is not None:
-            certified, share = start.model.certified, start.model.share
+            certified, share = start.learner.certified, start.learner.share
         calibrate = calibrate or (start is not None and calibration_of(start.extra) is not None)
         rule = InclusionRule(min_count, include_probability)
         rule = rule if start is None else rule.check_start(start.extra.get("inclusion", {}))
@@ -230,9 +229,9 @@ def train(
                 before = None if start is None else start.extra
                 state.calibrator = Calibrator(partial(new_metrics, model), options.slices, before)
             if start is not None:
-                schema.extend(start.extra.get("schema", {}), start.model.rounds)
+                schema.extend(start.extra.get("schema", {}), start.learner.rounds)
         if state.pass_number == 1:  # the certificate is about the rows of this run only
-            state.certificate.before = CertificateSums() if start is None else start.model.snapshot()
+            state.certificate.before = CertificateSums() if start is None else start.learner.snapshot()
 
         def exact() -> bool:
             """Return whether a callback or a checkpoint needs the model after the block that was learned last."""
@@ -265,12 +264,15 @@ def train(
         warnings.warn(f"positive: got {options.positive!r}, which no row has as its label", UserWarning, stacklevel=2)
     if (message := order.warning(model.classes)) is not None:
         warnings.warn(message, LabelOrderWarning, stacklevel=2)
-    return Trained(
-        model, reports[0], holdout_report, reports, *state.first_pass, time.perf_counter() - started, state.problems,
-        state.certificate.summary, state.certificate.frontier, state.names, stored_options, checkpoint, others,
-        state.schema.schema(state.kinds), slice_tables(state.slices, warn=True), calibrated, state.inclusion,
-        label_order=order, final=final, compiling=compile_seconds() - compiled,
+    rows, entries = state.first_pass
+    training = Training(
+        report=reports[0], holdout=holdout_report, final=final, passes=reports, rows=rows, entries=entries,
+        seconds=time.perf_counter() - started, compiling=compile_seconds() - compiled, problems=state.problems,
+        certificate=state.certificate.summary, frontier=state.certificate.frontier,
+        slices=slice_tables(state.slices, warn=True), calibrated=calibrated, inclusion=state.inclusion,
+        label_order=order, checkpoint=checkpoint,
     )  # fmt: skip
+    return Model.trained(model, training, state.names, stored_options, state.schema.schema(state.kinds), others)
 
 
 def _holdout(every: int, after: int | None) -> Holdout:
@@ -283,7 +285,7 @@ def _holdout(every: int, after: int | None) -> Holdout:
     return Holdout(every, after)
 
 
-def _names(options: ReadOptions, names: bool | Names | None, start: Stored | None, copy: bool) -> Names | None:
+def _names(options: ReadOptions, names: bool | Names | None, start: Model | None, copy: bool) -> Names | None:
     """Return the table that names are recorded in; None if they are not; a stored model keeps its names."""
     if start is None or start.names is None:
         return names_for(options, names)

@@ -1,0 +1,102 @@
+"""What a run of training, or an evaluation, measured."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from forel.data import Problems
+from forel.learner.loss_floor import Frontier
+from forel.notebook import card, plain
+from forel.store.atomic import Path
+from forel.training.calibrating import Calibrated
+from forel.training.inclusion import Inclusion
+from forel.training.key_summary import KeySummary
+from forel.training.label_order import LabelOrder
+from forel.training.metrics import Report
+from forel.training.slices import SliceTable
+
+__all__ = ["Evaluation", "Training"]
+
+# Fields of a report that models do not store, so that equal runs give equal files.
+NOT_STORED = ("table", "rmse", "mae", "baseline_rmse", "r2", "confusion", "classes")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Training:
+    """The metrics of a run.
+
+    Parameters
+    ----------
+    report : metrics of the first pass; each row is predicted before it is learned from
+    holdout : metrics of the rows held out, in the last pass; None if no rows are
+    final : metrics of the final model on at most 5,000 of them, evenly spread; None if that is ``holdout``
+    passes : metrics of the rows learned from in each pass; from the second on, the model has learned them before
+    rows, entries : rows and features of the first pass, including rows held out
+    seconds : time from the first byte to the last row
+    compiling : how much of it was spent on compiling, before the first row or beside others
+    problems : malformed examples
+    certificate : summary of the certificate of the rows of ``report``, against all fixed models of at most the learned
+        model's norm; None without a certificate
+    frontier : lower bounds on the loss of fixed models on these rows, by their norm; None where there are none
+    slices : metrics of the rows of ``report`` by the values of each column of the option ``slices``
+    calibrated : the calibration, and metrics of calibrated predictions; None without it. All other metrics, the
+        guarantee and the certificate are about predictions before calibration
+    inclusion : which features are learned from; None for all
+    keys : metrics of the model of each key, with the option ``by``
+    label_order : counts of the labels of the first pass in order, which warn of sorted ones; None with ``by``
+    checkpoint : the checkpoint of the run; None without one
+    """
+
+    report: Report
+    holdout: Report | None
+    passes: Sequence[Report]
+    rows: int
+    entries: int
+    seconds: float
+    problems: Problems
+    certificate: str | None = None
+    final: Report | None = None
+    compiling: float = 0.0
+    frontier: Frontier | None = None
+    slices: tuple[SliceTable, ...] = ()
+    calibrated: Calibrated | None = None
+    inclusion: Inclusion | None = None
+    keys: tuple[KeySummary, ...] = ()
+    label_order: LabelOrder | None = None
+    checkpoint: Path | None = None
+
+    @property
+    def extra(self) -> dict[str, Any]:
+        """Content that a model file stores: metrics, calibration and inclusion."""
+        reports = {"report": self.report, "holdout": self.holdout, "final": self.final}
+        return {
+            **({} if self.inclusion is None else {"inclusion": self.inclusion.rule.to_json()}),
+            **({"calibration": self.calibrated.extra} if self.calibrated and self.calibrated.extra else {}),
+            **{name: None if report is None else _json(report) for name, report in reports.items()},
+            **({"keys": [one.to_json() for one in self.keys]} if self.keys else {}),
+        }
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation:
+    """Metrics of a model's predictions on a stream, malformed examples that were skipped, and metrics by column."""
+
+    report: Report
+    problems: Problems
+    slices: tuple[SliceTable, ...] = ()
+
+    def _summary(self) -> list[tuple[str, object]]:
+        """Return the title and value of what is shown of an evaluation."""
+        metrics = [(title, shown) for _, title, shown in self.report.lines("loss")]
+        return [*metrics, ("skipped rows", self.problems.count or None)]
+
+    def __repr__(self) -> str:
+        return plain("Evaluation", self._summary())
+
+    def _repr_html_(self) -> str:
+        return card("Evaluation", self._summary())
+
+
+def _json(report: Report) -> dict[str, Any]:
+    """Return the metrics of a report that models store; JSON has no NaN."""
+    return {name: value for name, value in asdict(report).items() if name not in NOT_STORED and value == value}

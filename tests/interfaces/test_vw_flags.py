@@ -16,8 +16,8 @@ from forel.cli.app import COMMANDS, DEV, app, load_command
 from forel.data import Names, read, slot
 from forel.data.block import Block
 from forel.data.features.constant import add_constant
-from forel.learner import linear
 from forel.learner.kernels import kernel
+from forel.learner.learner import Learner
 from forel.losses import Quantile
 from forel.training.scoring import predict_blocks
 
@@ -53,7 +53,7 @@ FIGURES = [
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(kernel, "kernel", kernel.uncompiled_kernel)
-    monkeypatch.setattr(linear, "count_nonzeros", lambda *_: 0)  # uncompiled code takes a second for 2^16 weights
+    monkeypatch.setattr(Learner, "nonzeros", 0)  # uncompiled code takes a second for 2^16 weights
     for name in ("zero", "sign"):
         lines = (f"{(y + 1) // 2 if name == 'zero' else y} |x {words}\n" for y, words in rows())
         (tmp_path / f"{name}.vw").write_text("".join(lines))

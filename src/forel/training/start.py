@@ -48,7 +48,7 @@ def initial_settings(
 
     Raises if the other arguments do not match the stored model.
 
-    >>> initial_settings(None, None).lanes
+    >>> initial_settings(None, None).n_settings
     8
     """
     if start is None:

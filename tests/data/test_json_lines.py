@@ -16,7 +16,7 @@ from forel.data.features.kinds import OrderedKinds
 from forel.data.options import ReadOptions
 from forel.data.parsers import json_lines
 from forel.data.parsers.columns import Columns
-from forel.data.parsers.dicts import dict_blocks, json_dicts
+from forel.data.parsers.dicts import JsonDicts, dict_blocks
 from forel.data.parsers.label_cells import dicts_with_numbers
 from forel.data.pipeline import ordered_blocks
 from forel.data.problems import Problems
@@ -63,7 +63,7 @@ def reference(data, size=1 << 20, **keywords):
     problems, names, kinds = Problems(options.on_error), names_for(options), {}
     columns = Columns(options, options.kinds)
     text = chunks(io.BytesIO(data), size, problems, "stream", limit=options.longest_line("jsonl"))
-    items = json_dicts(text, problems, "stream")
+    items = JsonDicts(text, problems, "stream")
     if columns.label is not None:
         held = list(items)
         known = options.unlabelled or options.positive

@@ -1,39 +1,54 @@
 """``forel predict -`` as a co-process: each line is answered while the pipe stays open."""
 
+import json
 import os
 import select
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import forel
 
-ROWS = [{"site": "news", "click": 1}, {"site": "shop", "click": 0}] * 20
-LINES = {
-    "vw": ("", ["|site news", "|site shop", "|site mail"]),
-    "jsonl": ("", ['{"site": "news"}', '{"site": "shop"}', '{"site": "mail"}']),
-    "csv": ("site\n", ["news", "shop", "mail"]),
+# Rows of training, options, and rows to predict.
+MODELS = {
+    "numbers": ([{"site": "news", "click": 1}, {"site": "shop", "click": 0}], {}),
+    "words": ([{"site": "news", "click": "yes"}, {"site": "shop", "click": "no"}], {}),
+    "classes": ([{"site": "news", "click": "a"}, {"site": "shop", "click": "b"}, {"site": "x", "click": "c"}], {}),
+    "text": ([{"site": "good news, truly", "click": 1}, {"site": "a bad shop, well", "click": 0}], {"text": ["site"]}),
 }
+CASES = [("vw", "numbers"), *((form, model) for form in ("jsonl", "csv") for model in MODELS)]
 
 
-@pytest.mark.parametrize("form", LINES)
-def test_lines_are_answered_as_they_come(form, tmp_path):
-    (tmp_path / "rows.vw").write_text("".join(f"{row['click']} |site {row['site']}\n" for row in ROWS))
-    rows, options = (str(tmp_path / "rows.vw"), {}) if form == "vw" else (ROWS, {"label": "click"})
-    forel.train(rows, forel.Settings(alpha=1.0), bits=8, **options).save(tmp_path / "m.forel")
+def written(form, row):
+    if form == "vw":
+        return f"|site {row['site']}\n"
+    return json.dumps({"site": row["site"]}) + "\n" if form == "jsonl" else f'"{row["site"]}"\n'
+
+
+@pytest.mark.parametrize(("form", "model"), CASES)
+def test_lines_are_answered_as_they_come(form, model, tmp_path):
+    rows, options = MODELS[model]
+    if form == "vw":
+        (tmp_path / "rows.vw").write_text("".join(f"{row['click']} |site {row['site']}\n" for row in rows * 20))
+    source, given = (tmp_path / "rows.vw", {}) if form == "vw" else (rows * 20, {"label": "click", **options})
+    forel.train(source, forel.Settings(alpha=1.0), bits=8, **given).save(tmp_path / "m.forel")
     command = [sys.executable, "-m", "forel", "predict", "-", "--model", str(tmp_path / "m.forel"), "--format", form]
-    before, lines = LINES[form]
+    before = "site\n" if form == "csv" else ""
+    lines = [written(form, row) for row in (*rows, {"site": "mail"})]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as child:
         answers = []
-        for line in lines:
-            child.stdin.write(f"{before}{line}\n".encode())
-            before = ""
+        for k, line in enumerate(lines):
+            child.stdin.write((before * (k == 0) + line).encode())
             assert select.select([child.stdout], [], [], 60)[0], f"no answer to {line!r}"
-            answers.append(float(os.read(child.stdout.fileno(), 100)))
+            answers.append(os.read(child.stdout.fileno(), 100).decode().strip())
         child.stdin.close()
         assert child.wait(60) == 0
         assert child.stdout.read() == b""
-    (tmp_path / f"new.{form}").write_text(LINES[form][0] + "".join(f"{line}\n" for line in lines))
+    (tmp_path / f"new.{form}").write_text(before + "".join(lines))
     expected = forel.predict(tmp_path / "m.forel", str(tmp_path / f"new.{form}"))
-    assert answers == pytest.approx(expected.tolist(), rel=1e-5)
+    if np.asarray(expected).dtype.kind == "f":
+        assert [float(answer) for answer in answers] == pytest.approx(np.asarray(expected).tolist(), rel=1e-5)
+    else:
+        assert answers == list(expected)

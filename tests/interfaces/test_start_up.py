@@ -95,3 +95,26 @@ def test_a_command_that_does_not_exist_has_a_suggestion():
     done = CliRunner(env={"COLUMNS": "80", "NO_COLOR": "1"}).invoke(app, ["evalute"])
     assert done.exit_code == 2
     assert "Did you mean 'evaluate'?" in done.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("train",), "name files, or - for standard input"),
+        (
+            ("train", "-", "--bits", "4", "--alpha", "1", "--quiet", "--format", "vw"),
+            "reading rows from this terminal until Ctrl-D",
+        ),
+        (("predict", "--model", "m"), "name files, or - for standard input"),
+    ],
+)
+def test_a_terminal_is_told_that_rows_are_read_from_it(arguments, expected):
+    main, terminal = os.openpty()
+    command = [sys.executable, "-m", "forel", *arguments]
+    with subprocess.Popen(command, stdin=terminal, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        os.close(terminal)
+        os.write(main, b"1 |a x\n" + 4 * b"\x04")  # as a reader may ask again at the end
+        _, errors = child.communicate(timeout=120)
+    os.close(main)
+    assert expected in errors
+    assert child.returncode == (0 if "-" in arguments else 2)

@@ -1,9 +1,12 @@
 """Options that several commands share, apart from the flags of reading."""
 
 import shlex
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from forel.cli.printing import say
 
 if TYPE_CHECKING:
     from forel.training.model import Model
@@ -28,8 +31,14 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text
 
 
 def source_of(files: list[str] | None, data: list[str] | None) -> list[str]:
-    """Return the files given as arguments or with -d, or standard input."""
-    return [*(files or ()), *(data or ())] or ["-"]
+    """Return the files given as arguments or with -d, or standard input, which a terminal has to be asked for."""
+    found = [*(files or ()), *(data or ())]
+    if sys.stdin is not None and sys.stdin.isatty():
+        if not found:
+            raise typer.BadParameter("none; name files, or - for standard input", param_hint="files")
+        if "-" in found:
+            say("forel: reading rows from this terminal until Ctrl-D")
+    return found or ["-"]
 
 
 def load_one(path: str, key: str | None) -> "Model":

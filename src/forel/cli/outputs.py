@@ -209,10 +209,11 @@ def checkpoint_of(
         raise refuse("--model", None, "a file, next to which the checkpoint is written")
     if resume and predictions is not None:
         raise refuse("--predictions", predictions, "none with --resume: predictions of earlier rows would be missing")
-    path = _checkpoint_path(model)
-    if resume:
-        from forel.store.atomic import remove_leftovers
+    from forel.store.atomic import remove_leftovers
 
+    path = _checkpoint_path(model)
+    remove_leftovers(path)  # of a run that was killed while it wrote its first checkpoint
+    if resume:
         for written in (model, *([] if cache is None else [cache])):
             remove_leftovers(written)
         found = os.path.exists(path)

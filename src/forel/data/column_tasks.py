@@ -16,7 +16,7 @@ from forel.data.parsers.csv_blocks import parse_csv
 from forel.data.parsers.csv_rows import CsvFormat
 from forel.data.parsers.csv_separator import separator_of
 from forel.data.parsers.dict_batches import batched_blocks
-from forel.data.parsers.dicts import json_dicts
+from forel.data.parsers.dicts import JsonDicts
 from forel.data.parsers.json_lines import JsonFormat, detect_label_words, parse_json
 from forel.data.parsers.label_cells import dicts_with_numbers
 from forel.data.parsers.tables import table_blocks
@@ -124,7 +124,7 @@ def stream_tasks(
         text = chunks(stream, size, problems, file, start.line, limit=options.longest_line(form))
         worded, lines = (False, text) if start.bytes else detect_label_words(text, columns)
         if worded or columns.derived or options.slices or start.blocks:  # these positions are in blocks
-            yield from _dict_tasks(json_dicts(lines, problems, file), file, reader, problems, start)
+            yield from _dict_tasks(JsonDicts(lines, problems, file), file, reader, problems, start)
         else:
             objects = JsonFormat(columns, options.bits, options.transform)
             yield from parse_json(lines, objects, problems, reader.names, file, start, kinds_found)
@@ -196,10 +196,13 @@ def _dict_tasks(
 ) -> Iterator[Task]:
     options, columns, kinds_found = reader.options, _columns(reader, start), reader.kinds.of_file(start.file)
     words, recorder = list[str](), SliceRecorder(options.slices)
+    source = items
     items = recorder.dicts(items) if options.slices else items
     items = items if columns.label is None else dicts_with_numbers(items, columns, kinds_found, words)
     form = JsonFormat(columns, options.bits, options.transform)
-    blocks = batched_blocks(items, form, problems, reader.names, file, kinds_found)
+    blocks = batched_blocks(
+        items, form, problems, reader.names, file, kinds_found, lambda: getattr(source, "complete", False)
+    )
     blocks = recorder.blocks(blocks) if options.slices else blocks
     named = (replace(block, label_words=tuple(words)) if words else block for block in blocks)
     yield from completed_tasks(named, problems, start)

@@ -35,11 +35,14 @@ ENCODER = json.JSONEncoder(allow_nan=False, ensure_ascii=False, check_circular=F
 
 def batched_blocks(
     items: Iterable[tuple[int, Any]], form: JsonFormat, problems: Problems, names: Names | None, file: str,
-    kinds_found: dict[str, str],
+    kinds_found: dict[str, str], complete: Callable[[], bool] = lambda: False,
 ) -> Iterator[Block]:  # fmt: skip
-    """Yield blocks of numbered dicts, with the rows of :func:`dict_blocks`; ``kinds_found`` receives kinds of keys."""
+    """Yield blocks of numbered dicts, with the rows of :func:`dict_blocks`; ``kinds_found`` receives kinds of keys.
+
+    A block ends with the dict during which ``complete`` returns True.
+    """
     columns, buffers, keys = form.columns, Buffers(), special_keys(form.columns)
-    for batch in _batches(items, ENTRIES if form.transform is None else CROSSED):
+    for batch in _batches(items, ENTRIES if form.transform is None else CROSSED, complete):
         lines, dicts = zip(*batch, strict=True)
         derived, others = _derived(dicts, columns)
         text = None if derived is None else json_lines_of(others, columns.importance)
@@ -90,13 +93,15 @@ def _is_found(name: str, column: StringColumn, columns: Columns) -> bool:
     return name not in columns.kinds and name in columns.dates and bool(column.present.any())
 
 
-def _batches(items: Iterable[tuple[int, Any]], entries: int) -> Iterator[list[tuple[int, Any]]]:
-    """Yield lists of dicts with about ``entries`` keys."""
+def _batches(
+    items: Iterable[tuple[int, Any]], entries: int, complete: Callable[[], bool]
+) -> Iterator[list[tuple[int, Any]]]:
+    """Yield lists of dicts with about ``entries`` keys, or as many as have arrived."""
     batch, size = list[tuple[int, Any]](), 0
     for numbered in items:
         batch.append(numbered)
         size += 1 + (len(numbered[1]) if isinstance(numbered[1], dict) else 0)
-        if size >= entries:
+        if size >= entries or complete():
             yield batch
             batch, size = [], 0
     if batch:

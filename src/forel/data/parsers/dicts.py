@@ -28,7 +28,7 @@ from forel.data.parsers.label_cells import encode_label
 from forel.data.problems import Malformed, ProblemBuffer, Problems, ProblemSink, excerpt
 from forel.data.sources.streams import Chunk
 
-__all__ = ["Row", "dict_blocks", "hashes_of", "json_dicts", "parse_objects", "parse_row"]
+__all__ = ["JsonDicts", "Row", "dict_blocks", "hashes_of", "parse_objects", "parse_row"]
 
 NUMERIC = (int, float, np.number, np.bool_)
 LARGEST = float(np.finfo(np.float32).max)
@@ -265,14 +265,30 @@ def parse_row(
     return Row(rows.names, rows.values, rows.kinds, rows.labels[0], rows.importance[0]) if rows.labels else None
 
 
-def json_dicts(chunks: Iterable[Chunk], problems: Problems, file: str) -> Iterator[tuple[int, Any]]:
-    """Yield the objects of JSON lines with their line numbers; the last value of a repeated key counts."""
-    line = 0
-    for chunk in chunks:
-        for text in chunk.text[chunk.start : chunk.length].tobytes().split(b"\n")[:-1]:
-            line += 1
-            for item in parse_objects(text, line, problems, file):
-                yield line, item
+class JsonDicts:
+    """The objects of JSON lines with their line numbers; the last value of a repeated key counts.
+
+    ``complete`` is true while the last object of a chunk is in use: the next one may not have arrived yet.
+    """
+
+    def __init__(self, chunks: Iterable[Chunk], problems: Problems, file: str) -> None:
+        self._chunks, self._problems, self._file = chunks, problems, file
+        self.complete = False
+
+    def __iter__(self) -> Iterator[tuple[int, Any]]:
+        line = 0
+        for chunk in self._chunks:
+            last = None
+            for text in chunk.text[chunk.start : chunk.length].tobytes().split(b"\n")[:-1]:
+                line += 1
+                for item in parse_objects(text, line, self._problems, self._file):
+                    if last is not None:
+                        yield last
+                    last = line, item
+            if last is not None:
+                self.complete = True
+                yield last
+                self.complete = False
 
 
 def parse_objects(text: bytes, line: int, problems: ProblemSink, file: str) -> Iterator[Any]:

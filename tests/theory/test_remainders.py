@@ -1,8 +1,9 @@
-"""Bounds are void where a point that was played is not an argmin, with the round that it was played in."""
+"""Bounds are void, with the round, where a point is not an argmin or a round was declared wrongly."""
 
 import functools
 import math
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,14 @@ from scipy.optimize import brentq
 
 from catalogue import ALGORITHMS, N
 from forel.cvx import minimize
-from forel.losses import Linear
+from forel.losses import Linear, quadratic_bound
 from forel.theory.algorithms import (
     FTRL,
     Exact,
     Implicit,
     Linearized,
     MirrorDescent,
+    QuadraticBound,
     Round,
     dual_averaging,
     ftrl_proximal,
@@ -28,6 +30,7 @@ from forel.theory.analysis import (
     play,
     strong_ftrl_lemma,
     surrogate_regret,
+    theorem_1,
     theorem_2,
     theorem_10,
     theorem_14,
@@ -36,7 +39,7 @@ from forel.theory.analysis import (
 from forel.theory.analysis.streams import classification, quadratics, random_linear
 from forel.theory.geometries import Diagonal, Entropy, Euclidean, FullMatrix, SquaredPNorm
 from forel.theory.penalties import NONE, ElasticNet, Indicator, l1
-from forel.theory.rates import Constant, DiagonalAdaGrad, InverseSqrt, MatrixAdaGrad, ScalarAdaGrad
+from forel.theory.rates import Constant, DiagonalAdaGrad, InverseSqrt, MatrixAdaGrad, ScalarAdaGrad, ScaleFree
 from forel.theory.regularizers import Regularizer
 from forel.theory.sets import Box, Simplex, l1_ball, l2_ball
 from forel.theory.weights import EveryRound, Once
@@ -235,7 +238,7 @@ def test_an_algorithm_that_only_claims_to_be_proximal_has_no_proximal_bound():
     assert not trace.suboptimality.any()
     for theorem in (bound, theorem_2, theorem_10, theorem_14):
         assert theorem(trace, np.ones(1)).void == (
-            "the regularizer of round 2 is not 0 at x_2, so that it is not proximal; use theorem_1"
+            "the regularizer of round 2 is not 0 and smallest at x_2, so that it is not proximal; use theorem_1"
         )
 
 
@@ -265,3 +268,116 @@ def test_an_objective_without_a_minimum_is_no_proof():
     trace = play(Stays(), [Linear([1.0]), Linear([1.0])])
     assert trace.suboptimality.tolist() == [0.0, math.inf, math.inf]
     assert bound(trace, np.ones(1)).void
+
+
+@dataclass(frozen=True)
+class Declares(Wrong):
+    """An algorithm that plays as it should and declares something else of the rounds in which ``edit`` changes them."""
+
+    edit: Any = None  # (round, t) -> the round to declare
+
+    def added(self, before, loss, after):
+        return self.edit(self.right.added(before, loss, after), after.t)
+
+
+def declares(name, edit, only=7):
+    """Play a game in which one round is declared wrongly."""
+    changed = Declares(RIGHT[name], lambda t, x: x, lambda r, t: edit(r) if t == only else r)
+    return play(changed, quadratics(3, 20) if name == "exact" else classification(3, 20))
+
+
+RIGHT = KINDS | {
+    "exact": FTRL(InverseSqrt(0.5, 1), Euclidean(), surrogate=Exact(), feasible=Box(-2, 2)),
+    "observes": FTRL(ScaleFree(1.0), Diagonal(), True),
+}
+
+
+def more(r, factor=1 + 1e-6):
+    """Another regularizer of the strength times a factor, around the same point."""
+    return Regularizer(r.geometry, factor * r.strength, factor * r.linear, factor * r.constant, r.center)
+
+
+MISDECLARED = {
+    "a loss that is lower where it was played": (
+        "proximal",
+        lambda r: r._replace(loss=Linear(r.loss.g, r.loss.constant - 1e-6)),
+        "the loss declared for round 7 is .* at x_7, where that of the round is ",
+    ),
+    "a gradient of another size": (
+        "centered",
+        lambda r: r._replace(g=r.g * (1 - 1e-6)),
+        "the gradient declared for round 7 is not that of its loss at x_7",
+    ),
+    "a penalty that there is not": (
+        "proximal",
+        lambda r: r._replace(weight=1e-6, penalty=ElasticNet(0.0, 1.0)),
+        "the penalty declared for round 7 is not the algorithm's α_7Ψ",
+    ),
+    "another weight": (
+        "L1",
+        lambda r: r._replace(weight=r.weight * (1 + 1e-6)),
+        "the penalty declared for round 7 is not the algorithm's α_7Ψ",
+    ),
+    "the tangent of a penalty at another point": (
+        "mirror",
+        lambda r: r._replace(penalty=Linear(r.penalty.g, r.penalty.constant - 1e-3)),
+        "the penalty declared for round 7 is not the algorithm's α_7Ψ",
+    ),
+    "more strength than there is": (
+        "observes",
+        lambda r: r._replace(strength=1e3 * r.strength),
+        "the strength declared for round 7 is more than that of the regularizers",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MISDECLARED)
+def test_a_round_that_was_declared_wrongly_voids_bounds_and_is_named(case):
+    name, edit, reason = MISDECLARED[case]
+    right = play(RIGHT[name], classification(3, 20))
+    assert not bound(right, np.full(3, 0.1)).void
+    trace = declares(name, edit)
+    assert re.match(reason, trace.misdeclared)
+    assert bound(trace, np.full(3, 0.1)).void
+
+
+def test_a_lower_bound_of_the_loss_that_is_above_it_at_the_comparator_voids_the_bound_there():
+    """The losses are linear; a curvature that they do not have makes regret small."""
+    losses = random_linear(3, 20)
+
+    @dataclass(frozen=True)
+    class Curved(QuadraticBound):
+        def lower_bound(self, loss, x):
+            return quadratic_bound(loss, x, curvature=0.5)
+
+    trace = play(FTRL(InverseSqrt(0.5, 1), Euclidean(), surrogate=Curved(), feasible=l2_ball(1.0)), losses)
+    assert not trace.suboptimality.any()
+    assert bound(trace, np.array([1.0, 0.0, 0.0])).void == (
+        "the loss declared for round 1 is above that of the round at the comparator"
+    )
+
+
+def test_a_regularizer_around_another_point_is_not_proximal_however_small_it_is_at_the_point_played():
+    def elsewhere(r):
+        shifted = Regularizer.around(Euclidean(), r.regularizer.strength, r.regularizer.center + 1e-3)
+        least = shifted(r.regularizer.center)
+        return r._replace(regularizer=replace(shifted, constant=shifted.constant - least, least=-least))
+
+    trace = declares("proximal", elsewhere)
+    assert trace.not_proximal == ("the regularizer of round 7 is not 0 and smallest at x_7, so that it is not proximal")
+    assert theorem_2(trace, np.zeros(3)).void.startswith(trace.not_proximal)
+
+
+def test_a_negative_regularizer_is_no_proof():
+    def negative(r):
+        return r._replace(regularizer=replace(r.regularizer, least=-0.5, constant=r.regularizer.constant - 0.5))
+
+    trace = declares("centered", negative)
+    assert trace.misdeclared == "the regularizer of round 7 is negative at x_8"
+    assert theorem_1(trace, np.zeros(3)).void == trace.misdeclared
+
+
+@pytest.mark.parametrize("proximal", [1, 0, "centered", None])
+def test_proximal_takes_only_true_and_false(proximal):
+    with pytest.raises(ValueError, match=r"^proximal: got .*, expected True or False$"):
+        FTRL(Constant(1.0), Euclidean(), proximal)

@@ -16,7 +16,7 @@ from forel.theory.rates import Rate, Unregularized, strength_increment
 from forel.theory.regularizers import Regularizer, gradient_at
 from forel.theory.sets import FeasibleSet, Reals
 from forel.theory.weights import Once, Weights
-from forel.validation import Strength, Unsupported, Vector, whole
+from forel.validation import Strength, Unsupported, Vector, refuse, whole
 
 __all__ = ["FTRL", "FTRLState", "follow_the_leader"]
 
@@ -84,6 +84,8 @@ class FTRL:
     argmin: Argmin = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.proximal, bool):
+            raise refuse("proximal", self.proximal, "True or False")
         check_shapes(self.rate, self.geometry)
         check_curvature(self.rate, self.surrogate.keeps_curvature, f"surrogate={self.surrogate}")
         object.__setattr__(self, "argmin", Argmin(self.geometry, self.penalty, self.feasible))

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from forel.notebook import card
 from forel.theory.algorithms import MirrorAsFTRL, MirrorDescent
+from forel.theory.analysis.declarations import first_above
 from forel.theory.analysis.decomposition import Against
 from forel.theory.analysis.game import Trace
 from forel.theory.analysis.optimality import first_suboptimal_round
@@ -72,6 +73,7 @@ def _evaluate(
         return Bound(result, np.zeros(0), np.zeros(0), void)
     stability = factor * trace.squared_norms[0 if delayed else 1]
     void = _no_strength(stability) or first_suboptimal_round(trace.suboptimality)
+    void = void or trace.misdeclared or first_above(trace, x)
     if void:
         return Bound(result, np.zeros(0), np.zeros(0), void)
     regularizers = [trace.initial, *(stage.regularizer for stage in trace.stages)]
@@ -247,9 +249,7 @@ def _proximal(trace: Trace) -> str:
         return "the regularizers are not proximal; use theorem_1"
     if getattr(trace.algorithm, "observes", False):
         return ""
-    if t := trace.first_not_proximal:
-        return f"the regularizer of round {t} is not 0 at x_{t}, so that it is not proximal; use theorem_1"
-    return ""
+    return f"{trace.not_proximal}; use theorem_1" if trace.not_proximal else ""
 
 
 def _bare(trace: Trace) -> str:

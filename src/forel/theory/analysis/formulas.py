@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from forel.theory.analysis.bounds import Bound
+from forel.theory.analysis.declarations import first_above
 from forel.theory.analysis.game import Trace
 from forel.theory.analysis.optimality import first_suboptimal_round
 from forel.theory.geometries import Entropy, Euclidean, Geometry
@@ -27,10 +28,10 @@ __all__ = [
 ]
 
 
-def _formula(trace: Trace, result: str, over_rounds: Vector, *reasons: str) -> Bound:
+def _formula(trace: Trace, x: Vector, result: str, over_rounds: Vector, *reasons: str) -> Bound:
     void = next((reason for reason in reasons if reason), "")
     try:
-        void = void or first_suboptimal_round(trace.suboptimality)
+        void = void or first_suboptimal_round(trace.suboptimality) or trace.misdeclared or first_above(trace, x)
     except Unsupported as unproved:
         void = str(unproved)
     return Bound(result, over_rounds, np.zeros_like(over_rounds), void)
@@ -94,6 +95,7 @@ def tuned_formula(trace: Trace, x: Vector, radius: float, lipschitz: float, hori
     strengths = np.full(trace.rounds, lipschitz * root / radius)
     return _formula(
         trace,
+        x,
         "section 3.1, RG√T at the tuned horizon",
         half * root + half * _rounds(trace) / root,
         _comparator(trace, x, radius),
@@ -121,6 +123,7 @@ def dual_averaging_formula(trace: Trace, x: Vector, radius: float, lipschitz: fl
     strengths = math.sqrt(2) * lipschitz * np.sqrt(_rounds(trace)) / radius
     return _formula(
         trace,
+        x,
         "section 3.2, √2·RG√T",
         total,
         _comparator(trace, x, math.inf),
@@ -147,6 +150,7 @@ def proximal_formula(trace: Trace, x: Vector, radius: float, lipschitz: float) -
     strengths = lipschitz * np.sqrt(_rounds(trace)) / (math.sqrt(2) * radius)
     return _formula(
         trace,
+        x,
         "section 3.3, 2√2·RG√T",
         2 * math.sqrt(2) * radius * lipschitz * np.sqrt(_rounds(trace)),
         _comparator(trace, x, radius),
@@ -182,6 +186,7 @@ def adagrad_proximal_formula(trace: Trace, x: Vector, radius: float) -> Bound:
         fits = fits and np.allclose(rate.scale, math.sqrt(2) * radius, rtol=1e-9, atol=0.0)
     return _formula(
         trace,
+        x,
         "section 3.4, 2√2·R√Σg²",
         2 * math.sqrt(2) * radius * np.sqrt(np.cumsum(trace.gradients**2, axis=0)).sum(axis=1),
         _comparator(trace, x, radius, LINF),
@@ -208,6 +213,7 @@ def entropic_formula(trace: Trace, x: Vector, lipschitz: float) -> Bound:
     before = lipschitz**2 + np.concatenate([[0.0], np.cumsum(squares)[:-1]])
     return _formula(
         trace,
+        x,
         "section 3.6, 2√((G² + Σ‖g‖∞²) log n)",
         2 * np.sqrt(before * math.log(n)),
         _comparator(trace, x, math.inf),
@@ -235,6 +241,7 @@ def strongly_convex_formula(trace: Trace, x: Vector, lipschitz: float) -> Bound:
     idle = not any(np.any(state.strength) for state in trace.states)
     return _formula(
         trace,
+        x,
         "section 3.7, (G²/2)(1 + log T)",
         positive("lipschitz", lipschitz) ** 2 / 2 * (1 + np.log(_rounds(trace))),
         _comparator(trace, x, math.inf),

@@ -12,6 +12,7 @@ from forel.cvx import minimize
 from forel.losses import Loss, Total
 from forel.notebook import card
 from forel.theory.algorithms import Algorithm, Observer, Round
+from forel.theory.analysis.declarations import first_misdeclared, first_not_proximal
 from forel.theory.analysis.gradient_norms import squared_norms
 from forel.theory.analysis.optimality import suboptimality
 from forel.theory.regularizers import Regularizer
@@ -147,14 +148,14 @@ class Trace:
         return np.array([stage.objective(now) - stage.objective(following) for stage, now, following in steps])
 
     @cached_property
-    def first_not_proximal(self) -> int:
-        """The first round whose regularizer is not 0 at the point played, r_t(x_t) ≠ 0; 0 if there is none."""
-        for t, (added, x) in enumerate(zip(self.added, self.points, strict=False), start=1):
-            r = added.regularizer
-            scale = abs(r.geometry.value(r.strength, x)) + abs(float(r.linear @ x)) + abs(r.constant)
-            if abs(r(x)) > 1e-9 * scale:
-                return t
-        return 0
+    def misdeclared(self) -> str:
+        """The first round that the algorithm declared wrongly, as a reason why bounds are void; empty if none."""
+        return first_misdeclared(self)
+
+    @cached_property
+    def not_proximal(self) -> str:
+        """The first round whose regularizer is not 0 and smallest at the point played, as a reason; empty if none."""
+        return first_not_proximal(self)
 
     @cached_property
     def squared_norms(self) -> tuple[Vector, Vector]:

@@ -1,0 +1,103 @@
+r"""Whether what an algorithm declares about a round agrees with the round, as the survey's proofs assume.
+
+Bounds are computed from the rounds that an algorithm declares. A round proves nothing if its loss is not $f_t(x_t)$ at
+$x_t$, or is above $f_t$ at the comparator; if its penalty is not $\alpha_t\Psi$; or if its regularizer is negative, or,
+where the algorithm is proximal, not smallest at $x_t$.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from forel.losses import Linear
+from forel.theory.penalties import NONE
+from forel.theory.regularizers import Regularizer
+from forel.validation import Strength, Vector
+
+if TYPE_CHECKING:
+    from forel.theory.analysis.game import Trace
+
+__all__ = ["first_above", "first_misdeclared", "first_not_proximal"]
+
+# Relative to the bound and to the terms of a comparison. Tangents of a penalty are as accurate as the solver's points.
+ROUNDING, SOLVED = 1e-9, 1e-6
+UNDERFLOW = 1e-290  # the gradient of a geometry at a smaller coordinate is known from its mirror image only
+
+
+def first_misdeclared(trace: "Trace") -> str:
+    """Return the first round that was declared wrongly, as a reason why bounds are void; empty if there is none."""
+    stability = _stability(trace)
+    return next((reason for t in range(1, trace.rounds + 1) if (reason := _misdeclared(trace, t, stability))), "")
+
+
+def _misdeclared(trace: "Trace", t: int, stability: float) -> str:
+    x, following, stage = trace.points[t - 1], trace.points[t], trace.stages[t - 1]
+    added, value, declared = stage.added, float(trace.values[t - 1]), trace.surrogate_values[t - 1]
+    if not abs(declared - value) <= ROUNDING * (abs(value) + float(np.abs(added.g) @ np.abs(x)) + stability):
+        return f"the loss declared for round {t} is {declared:.6g} at x_{t}, where that of the round is {value:.6g}"
+    slope = added.loss.subgradient(x)
+    if np.abs(added.g - slope).max() > ROUNDING * np.abs(slope).max():
+        return f"the gradient declared for round {t} is not that of its loss at x_{t}"
+    own, at_next = trace.weight_values[t - 1], float(trace.penalty_values[t])
+    if isinstance(added.penalty, Linear):
+        tangent, scale = added.weight * added.penalty(following), _terms(added.penalty, following)
+        same = abs(tangent - (own * at_next if own else 0.0)) <= SOLVED * (scale + stability)
+    else:
+        given, penalty = added.penalty, trace.algorithm.penalty
+        same = (given is penalty or given == penalty) and (penalty is NONE or added.weight == own)
+    if not same:
+        return f"the penalty declared for round {t} is not the algorithm's α_{t}Ψ"
+    if added.strength is not None and _exceeds(added.strength, stage.regularizer.strength):
+        return f"the strength declared for round {t} is more than that of the regularizers"
+    if added.regularizer(following) < -ROUNDING * (_size(added.regularizer, following) + stability):
+        return f"the regularizer of round {t} is negative at x_{t + 1}"
+    return ""
+
+
+def first_not_proximal(trace: "Trace") -> str:
+    """Return the first round whose regularizer is not 0 and smallest at the point played, as a reason."""
+    for t, (added, x) in enumerate(zip(trace.added, trace.points, strict=False), start=1):
+        r = added.regularizer
+        known = np.abs(x) > UNDERFLOW if not r.geometry.quadratic else np.full(x.size, True)
+        slope = np.abs(r.gradient(x)[known]).max(initial=0.0)
+        if abs(r(x)) > ROUNDING * _size(r, x) or slope > ROUNDING * np.abs(r.linear).max():
+            return f"the regularizer of round {t} is not 0 and smallest at x_{t}, so that it is not proximal"
+    return ""
+
+
+def first_above(trace: "Trace", x: Vector) -> str:
+    """Return the first round that was declared above its loss or penalty at a comparator, as a reason."""
+    stability, gradients = _stability(trace), np.array([added.g for added in trace.added])
+    values = np.array([loss(x) for loss in trace.losses])
+    pairs = zip(trace.added, trace.losses, values, strict=True)
+    declared = np.array([value if added.loss is loss else added.loss(x) for added, loss, value in pairs])
+    apart = (np.abs(gradients) * (np.abs(x) + np.abs(trace.points[:-1]))).sum(axis=1)
+    size = np.abs(values) + np.abs(trace.values) + apart + stability
+    if (above := declared > values + ROUNDING * size).any():
+        return f"the loss declared for round {int(np.argmax(above)) + 1} is above that of the round at the comparator"
+    penalty = trace.algorithm.penalty(x)
+    for t, (added, weight) in enumerate(zip(trace.added, trace.weight_values, strict=True), start=1):
+        if isinstance(added.penalty, Linear):
+            most = weight * penalty if weight else 0.0
+            if added.weight * added.penalty(x) > most + SOLVED * (_terms(added.penalty, x) + stability):
+                return f"the penalty declared for round {t} is above α_{t}Ψ at the comparator"
+    return ""
+
+
+def _stability(trace: "Trace") -> float:
+    norms = trace.squared_norms[1]
+    return float(norms[np.isfinite(norms)].sum()) / 2
+
+
+def _terms(tangent: Linear, x: Vector) -> float:
+    return float(np.abs(tangent.g) @ np.abs(x)) + abs(tangent.constant)
+
+
+def _size(r: Regularizer, x: Vector) -> float:
+    return abs(r.geometry.value(r.strength, x)) + abs(float(r.linear @ x)) + abs(r.constant)
+
+
+def _exceeds(declared: Strength, actual: Strength) -> bool:
+    rest = np.subtract(actual, declared)
+    least = np.linalg.eigvalsh(rest)[0] if np.ndim(rest) == 2 else np.min(rest)
+    return bool(least < -ROUNDING * np.max(np.abs(actual)))

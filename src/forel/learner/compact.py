@@ -51,7 +51,7 @@ class CompactLearner:
     >>> compact = CompactLearner(lambda features: Learner(features, Settings(alpha=1.0)))
     >>> rows = CoalescedRows(np.array([0, 2]), np.int32([70_000, 9]), np.float32([1, 2]))
     >>> _ = compact.progress(Lookup(1 << 17), rows, [1], [1.0])
-    >>> compact.slots, compact.expanded(1 << 17).seen
+    >>> compact.slots, compact.expanded(1 << 17).active_coordinates
     (array([    9, 70000], dtype=int32), array([     9,  70000, 131072]))
     """
 

@@ -54,7 +54,7 @@ class Settings:
 
     alpha, beta, l1, l2, radius and memory may be sequences: one lane for each entry, all learned in one pass.
 
-    >>> Settings(alpha=[0.1, 1.0], l1=0.5).lanes
+    >>> Settings(alpha=[0.1, 1.0], l1=0.5).n_settings
     2
 
     Survey: sections 3.4, 5 and 6

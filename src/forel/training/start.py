@@ -4,7 +4,7 @@ from copy import deepcopy
 from dataclasses import fields
 from typing import Any
 
-from forel.learner.grid import default_grid
+from forel.learner.grid import default_grid, without_filters
 from forel.learner.keyed import ONE_KEY, KeyedModels
 from forel.learner.learner import Learner
 from forel.learner.settings import Settings
@@ -81,11 +81,12 @@ def initial_model(
 ) -> Learner:
     """Return a new model, which is a mixture if there are several settings, or the stored model to continue.
 
-    >>> type(initial_model(8, Settings(alpha=(0.1, 1.0)))).__name__
-    'Mixture'
+    >>> initial_model(8, Settings(alpha=(0.1, 1.0))).kind
+    'mixture'
     """
     if start is not None:
         model: Learner = start.learner
         # Settings are shared: kernels identify a user-defined loss by identity.
         return deepcopy(model, {id(settings): settings}) if copy else model
+    settings = settings if classes is None else without_filters(settings)
     return Learner(features, settings, classes, certified=certified, share=share)

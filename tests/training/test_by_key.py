@@ -380,3 +380,20 @@ def test_a_checkpoint_of_models_predicts_and_needs_the_same_options(tmp_path):
     ):
         with pytest.raises(ValueError, match=re.escape(message)):
             forel.train(path, resume=True, **options, **changed)
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("words", [5, 200], ids=["few features", "full filters dropped"])
+@pytest.mark.parametrize("settings", [None, ONE], ids=["default", "one setting"])
+def test_every_model_is_read_back_saved_resumed_and_continued(tmp_path, monkeypatch, settings, words):
+    monkeypatch.setattr(by_key, "FEWEST", 60)
+    path, options = tmp_path / "rows.csv", {"label": "y", "bits": 12, "by": "key", "settings": settings}
+    lines = [f"{'ab'[k % 2]},{' '.join(f'w{(k * 7 + j) % words}' for j in range(6))},{k // 2 % 2}" for k in range(80)]
+    lines += [f"{key},{' '.join(f'w{j}' for j in range(words))},1" for key in "ab"]
+    path.write_text("key,text,y\n" + "\n".join(lines) + "\n")
+    options |= {"text": ["text"], "checkpoint": tmp_path / "c", "checkpoint_every": 30}
+    trained = forel.train(path, **options)
+    forel.save(tmp_path / "m", trained)
+    expected = forel.predict(trained, path)
+    np.testing.assert_array_equal(forel.predict(tmp_path / "m", path), expected)
+    np.testing.assert_array_equal(forel.predict(forel.train(path, resume=True, **options), path), expected)

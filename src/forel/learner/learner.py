@@ -21,7 +21,7 @@ from forel.learner.loss_floor import LossFloor
 from forel.learner.mixture import Mixture
 from forel.learner.rows import Examples, Rows, examples_of, not_finite, rows_of
 from forel.learner.settings import Settings
-from forel.learner.state import BLOCK, LabelCoding, State, place_classes, resize, split_binary
+from forel.learner.state import BLOCK, LabelCoding, State, place_classes, renumber, resize, split_binary
 from forel.losses import Classes, Interval
 from forel.validation import refuse, whole
 
@@ -483,6 +483,22 @@ class Learner:
         (3, 1)
         """
         self.state = resize(self.state, features, self.state.n_lanes, self.state.labels)
+
+    @reads
+    def renumbered(self, places: NDArray[Any], features: int) -> "Learner":
+        """Return a copy with other numbers of features: the first features have the given places among ``features``.
+
+        Features with a place beyond these are left out, and must be in the initial state.
+
+        >>> model = Learner(2, Settings(alpha=1.0, bias=False))
+        >>> _ = model.learn(np.eye(2), [1, 0])
+        >>> model.renumbered(np.array([3, 0]), 4).weights.ravel().round(2)
+        array([-0.33,  0.  ,  0.  ,  0.33], dtype=float32)
+        """
+        mixture = None if self.mixture is None else self.mixture.copy()
+        if mixture is not None and mixture.full_filters is not None:
+            mixture.full_filters.renumber(places)
+        return Learner.of(renumber(self.state, places, features), mixture, self.classes)
 
     def with_classes(self, count: int, places: Sequence[int]) -> "Learner":
         """Return a learner of ``count`` classes, in which those of this one have the given places.

@@ -23,8 +23,8 @@ from forel.losses.margin import DualShape
 from forel.validation import enough_memory, refuse, whole
 
 __all__ = [
-    "BLOCK", "LabelCoding", "State", "add_part", "clear_lanes", "join_parts", "place_classes", "resize", "split_binary",
-    "split_parts", "summed",
+    "BLOCK", "LabelCoding", "State", "add_part", "clear_lanes", "join_parts", "place_classes", "renumber", "resize",
+    "split_binary", "split_parts", "summed",
 ]  # fmt: skip
 
 BLOCK = 1 << 15  # coordinates processed at a time
@@ -360,6 +360,17 @@ def resize(old: State, features: int, lanes: int, labels: LabelCoding) -> State:
         wide, before = (table[..., :width] if name in LANE_TABLES else table), old.tables[name]
         wide[:count], wide[-1] = before[:-1], before[-1]  # the bias is last
     new.all_sums[:, :width] = old.all_sums
+    new.rounds, new.total_importance = old.rounds, old.total_importance
+    return new
+
+
+def renumber(old: State, places: NDArray[Any], features: int) -> State:
+    """Return a copy whose first features have the given places among ``features``; those with others are left out."""
+    new, kept = old.empty_like(features), np.flatnonzero(places < features)
+    for name, table in new.tables.items():
+        before = old.tables[name]
+        table[places[kept]], table[-1] = before[kept], before[-1]
+    new.all_sums[:] = old.all_sums
     new.rounds, new.total_importance = old.rounds, old.total_importance
     return new
 

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.learner.compact import CompactLearner
-from forel.learner.keyed import ALL, KeyedLearner, KeyedRows, LearnerOptions
+from forel.learner.keyed import ALL, CompactLearner, KeyedLearner, KeyedRows, LearnerOptions
 from forel.learner.rows import CoalescedRows
 from forel.ray.ray_workers import import_ray, ray_errors
 from forel.ray.views import writable_view

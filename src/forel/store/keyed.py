@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from forel.data import Block, Malformed
-from forel.learner.compact import CompactLearner
-from forel.learner.keyed import ALL, UNSEEN, KeyedLearner, KeyedModels, LearnerOptions, key_text
+from forel.learner.keyed import ALL, NO_MODEL, CompactLearner, KeyedLearner, KeyedModels, LearnerOptions, key_text
 from forel.learner.learner import Learner
 from forel.learner.rows import CoalescedRows
 from forel.store.files import ModelFile
@@ -18,6 +17,7 @@ from forel.store.learners import pack_dense, unpack_learner
 
 __all__ = ["block_margins", "pack_keyed", "unpack_keyed"]
 
+DTYPES = {"F32": np.float32, "F64": np.float64, "I64": np.int64}  # by their names in files
 SLOTS, ROUNDS, WEIGHTS, SIZES = "keyed.slots", "keyed.rounds", "keyed.weights", "keyed.sizes"
 CALIBRATIONS, CALIBRATION = "keyed.calibrations", 5  # and how many numbers each has
 
@@ -84,7 +84,7 @@ def unpack_keyed(file: ModelFile, loss: Any = None) -> KeyedModels:
         learner = unpack_learner(part, loss)  # type: ignore[arg-type]
         if part.used != set(names):
             raise damaged("there are unexpected arrays")
-        models[code] = CompactLearner.of(learner, own)
+        models[code] = CompactLearner(learner, own)
     calibrations = None
     if file.has(CALIBRATIONS):
         calibrations = file.array(CALIBRATIONS, np.float64, (1 + len(keys), CALIBRATION))
@@ -102,9 +102,10 @@ def _options(features: Any, learner: Learner) -> LearnerOptions:
 
 def _read(file: ModelFile, name: str) -> NDArray[Any]:
     """Return an array of any type; each model checks its part."""
-    shape = file.shape(name)
-    kind = file.handle.get_slice(name)[:0].dtype
-    return file.array(name, kind, shape)
+    shape, kind = file.shape(name), file.handle.get_slice(name).get_dtype()  # also of an empty array
+    if kind not in DTYPES:
+        raise damaged(f"{name!r} has another type than the header")
+    return file.array(name, DTYPES[kind], shape)
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ def block_margins(model: Any, block: Block) -> NDArray[Any]:
         margins: NDArray[Any] = model.margins(CoalescedRows(*block.rows))
         return margins
     assert block.slices is not None
-    unseen = np.flatnonzero(model.codes(block.slices[0]) == UNSEEN)
+    unseen = np.flatnonzero(model.codes(block.slices[0]) == NO_MODEL)
     if unseen.size:
         row = int(unseen[0])
         line = block.line + row if block.lines is None else int(block.lines[row])

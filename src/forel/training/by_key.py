@@ -17,9 +17,8 @@ from forel.data.features.class_names import ClassNames, padded_names
 from forel.data.features.kinds import Kinds
 from forel.data.holdout import Holdout
 from forel.data.regroup import regroup
-from forel.learner.compact import CompactLearner
 from forel.learner.grid import without_filters
-from forel.learner.keyed import ALL, KeyedLearner, KeyedModels, KeyedRows, LearnerOptions, key_text
+from forel.learner.keyed import ALL, CompactLearner, KeyedLearner, KeyedModels, KeyedRows, LearnerOptions, key_text
 from forel.learner.learner import Learner
 from forel.learner.rows import CoalescedRows
 from forel.learner.settings import Settings

@@ -174,7 +174,7 @@ ODD_FILES = (
     OddFile("list_of_lists.json", json.dumps([[1, 2], [3, 4]]).encode(), rows=None, says=("array of JSON",)),
     OddFile("indented.json", json.dumps(_json_rows()[0], indent=2).encode(), rows=None,
             says=("one object in a line", "jq")),
-    OddFile("lists_in_lines.jsonl", b"[1, 2]\n[0, 3]\n", rows=None, says=("line 1", "object")),
+    OddFile("lists_in_lines.jsonl", b"[1, 2]\n[0, 3]\n", rows=None, says=("line 1", "a dict of features")),
     OddFile("trailing_commas.jsonl", _json_lines(_json_rows()).replace(b"}\n", b"},\n"), rows=None,
             says=("line 1", "comma")),
     OddFile("nan.jsonl", _json_lines([*_json_rows(), {"size": float("nan"), "y": 1}]), rows=None,

@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forel.data import concatenate, read, slot
-from forel.data.features.class_names import class_name
-from forel.data.features.label_words import CLASSES, LabelWords
+from forel.data.labels import CLASSES, LabelWords, class_name
 from forel.data.parsers.cells import Spans
 from forel.data.parsers.csv_rows import cell_numbers
 from forel.data.pipeline import ordered_blocks
 from reference_parsers import NUMBER, Wrong, examples, put, same
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*which is not UTF-8")
 
 BITS = 9
 NOTHING = {"", "NA", "N/A", "NULL", "null", "None", "nan", "NaN", "?"}

@@ -45,12 +45,12 @@ def model(folder):
     return (folder / "m").read_bytes()
 
 
+UTF_16 = "x,y\n1,0\n2,1\n".encode("utf-16")
 RECORDS = FRAME.to_dict("records")
 FILES = {
     "a ZIP archive or a spreadsheet": zipped(),
     "a file compressed by bzip2": bz2.compress(CSV),
     "a file compressed by xz": lzma.compress(CSV),
-    "text in UTF-16": CSV.decode().encode("utf-16"),
     "an array of numpy": array(),
     "a pickle of Python": pickle.dumps(FRAME),
     "an array of JSON": json.dumps(RECORDS, indent=2).encode(),
@@ -71,7 +71,16 @@ def test_the_error_says_what_a_file_is(what, name, tmp_path):
             reading(str(path), label="y")
 
 
-@pytest.mark.parametrize("text", [b"[x],y\n1,0\n2,1\n", b"PK,y\n1,0\n", b"BZ,y\n1,0\n", b"\xef\xbb\xbfx,y\n1,0\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"[x],y\n1,0\n2,1\n",
+        b"PK,y\n1,0\n",
+        b"BZ,y\n1,0\n",
+        b"\xef\xbb\xbfx,y\n1,0\n",
+        "x,y\n1,0\n2,1\n".encode("utf-16"),
+    ],
+)
 def test_text_that_only_begins_alike_is_read(text):
     assert sum(map(len, read(io.BytesIO(text), label="y"))) == text.count(b"\n") - 1
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import forel
 from forel.data import ReadOptions, read
 from forel.data.features.kinds import validate_kinds
-from forel.data.features.label_words import LabelWords, choose_words
+from forel.data.labels import LabelWords, choose_words
 from forel.data.pipeline import ordered_blocks
 
 SETTINGS = forel.Settings(alpha=1.0)

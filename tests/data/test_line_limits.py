@@ -229,7 +229,7 @@ def test_generate_writes_the_format_of_the_suffix(tmp_path):
     for name in ("a.jsonl", "a.parquet", "a.svm", "a.tsv", "a.vw.zst"):
         done = generate(name)
         assert done.exit_code == 2
-        assert "expected a name for vw or csv" in done.output
+        assert "expected a name that ends in .vw or .csv" in done.output
         assert not (tmp_path / name).exists()
         assert generate(name, "--format", "vw").exit_code == 0
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import reference_parsers
 from forel.data import Malformed, concatenate, read
-from forel.data.parsers.decimals import nearest_float32
+from forel.data.values import nearest_float32
 from reference_parsers import PARSERS, VALID, examples, same
 
 DATA = pathlib.Path(__file__).parents[3] / "shared" / "data"

@@ -54,7 +54,7 @@ def test_records_of_a_frame_are_its_rows():
 
 @pytest.mark.parametrize("null", [math.nan, pd.NA], ids=repr)
 def test_importances_are_not_missing(null):
-    with pytest.raises(ValueError, match=r"dicts, line 2, column 'w': got .*, expected a number$"):
+    with pytest.raises(ValueError, match=r"dicts, line 2, column 'w': got .*, expected a number;"):
         contents([ROW, {**ROW, "w": null}], importance="w")
 
 

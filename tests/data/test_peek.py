@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from forel.cli.app import app
 from forel.cli.peek import _quoted
-from forel.data.features.label_words import LabelWords
+from forel.data.labels import LabelWords
 from forel.data.peek import peek
 from tests.data.odd_files import ODD_FILES
 
@@ -185,6 +185,7 @@ def test_a_row_that_cannot_be_read_is_shown_and_left_out(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:overflow")  # of uncompiled kernels
+@pytest.mark.filterwarnings("ignore:.*not UTF-8", "ignore:column", "ignore:label")  # which the corpus expects
 @pytest.mark.parametrize("one", ODD_FILES, ids=[one.name for one in ODD_FILES])
 def test_the_command_of_an_odd_file_runs_or_the_refusal_says_what_to_do(one, tmp_path, monkeypatch, interpreted):
     monkeypatch.chdir(tmp_path)

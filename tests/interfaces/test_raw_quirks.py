@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import forel
 from forel.cli.app import app
 from forel.data import read
-from forel.data.features.label_words import LabelWords, choose_words, kind_of_words
+from forel.data.labels import LabelWords, choose_words, kind_of_words
 from forel.data.parsers.csv_header import distinct_names
 from forel.data.peek import peek
 from forel.learner.settings import Settings

@@ -165,7 +165,7 @@ def _text(value: Any) -> str:
 
 def _count_kinds(kinds: dict[str, str]) -> str:
     """Return the number of columns of each kind, and which label is positive."""
-    from forel.data.features.label_words import LabelWords
+    from forel.data.labels import LabelWords
 
     words = [found for kind in kinds.values() if (found := LabelWords.of_kind(kind)) is not None]
     counts = Counter(kind for kind in kinds.values() if LabelWords.of_kind(kind) is None)

@@ -50,6 +50,9 @@ class ReadingFlags:
             default=True,
         ),
     ] = field(default="auto", metadata=ALL)
+    encoding: Annotated[
+        str | None, _option(help="Encoding of text, such as latin-1; UTF-8, or by a byte order mark, by default.")
+    ] = field(default=None, metadata=ALL)
     label: Annotated[str | None, _option(help="Column of labels.")] = field(default=None, metadata=ALL)
     positive: Annotated[
         str | None,

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any, Literal, TypedDict
 
 from forel.data.block import MOST_BITS
-from forel.data.features.class_names import validated_classes
 from forel.data.features.crosses import Transform, parse_crosses
 from forel.data.features.date_text import parse_date_column
 from forel.data.features.kinds import validate_kinds
@@ -17,6 +16,7 @@ from forel.data.features.names import Names
 from forel.data.features.separate import SeparateFeatures
 from forel.data.features.text import TextFeatures, parse_char_ngram
 from forel.data.features.transforms import parse_bucket
+from forel.data.labels import validated_classes
 from forel.data.sources.detect import FORMATS
 from forel.data.sources.streams import LONGEST
 from forel.validation import refuse, repeated, several, whole
@@ -56,6 +56,7 @@ class ReadOptions:
     ----------
     format : one of vw, svmlight, csv, tsv, jsonl, parquet, arrow; "auto" detects it from the name, then from the first
         bytes; a cache of parsed rows is detected in the same way as an Arrow file
+    encoding : of text, such as "latin-1"; by default UTF-8, or UTF-16 or UTF-32 where a byte order mark tells it
     bits : names are hashed to 2**bits slots, at most 2**31; svmlight ids below that are used unchanged
     label, importance : columns or keys of labels and example weights
     positive : the label of the positive class, a word or a number; every other label is negative. By default,
@@ -106,6 +107,7 @@ class ReadOptions:
     """
 
     format: str = _option("auto", str, Use.MEANING)
+    encoding: str | None = _option(None, str, Use.MEANING, Use.STORED)
     bits: int = _option(22, int, Use.MEANING, Use.STORED)
     label: str | None = _option(None, str, Use.MEANING, Use.STORED, Use.COLUMNS)
     importance: str | None = _option(None, str, Use.MEANING, Use.STORED, Use.COLUMNS)
@@ -149,6 +151,11 @@ class ReadOptions:
             if not isinstance(given := getattr(self, name), str | None):
                 raise refuse(name, given, "the name of a column, which is text; values come with X, as (X, y)")
         object.__setattr__(self, "kinds", validate_kinds(self.kinds))
+        if self.encoding is not None:
+            try:
+                "".encode(self.encoding)
+            except (LookupError, TypeError):
+                raise refuse("encoding", self.encoding, "that of text, such as 'latin-1' or 'cp1252'") from None
         if self.on_error not in ("raise", "skip"):
             raise refuse("on_error", self.on_error, "'raise' or 'skip'")
         object.__setattr__(self, "classes", validated_classes(self.classes))
@@ -284,13 +291,13 @@ def _with(use: Use) -> tuple[str, ...]:
     return tuple(one.name for one in fields(ReadOptions) if use in one.metadata["uses"])
 
 
-TEXT = ("separator", "header", "missing", "decimal")  # options of delimited text
 MEANING, STORED, RESUME, COLUMNS, LENIENT = map(_with, (Use.MEANING, Use.STORED, Use.RESUME, Use.COLUMNS, Use.LENIENT))
 
 
 class ReadKeywords(TypedDict, total=False):
     """The options as keywords, for type checkers: sequences may be any iterables, and ``names`` a ``Names``."""
 
+    encoding: str | None
     bits: int | None
     label: str | None
     importance: str | None

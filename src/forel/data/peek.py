@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -13,15 +14,15 @@ from itertools import islice
 from typing import Any
 
 from forel.data.features.date_text import AMBIGUOUS, date_order
-from forel.data.features.label_words import LabelWords, kind_of_words, word_sign
+from forel.data.labels import LabelWords, kind_of_words, word_sign
 from forel.data.options import ReadOptions
 from forel.data.parsers.arrow_batches import arrow_batches, parquet_batches
-from forel.data.parsers.cell_values import is_missing, parse_number
 from forel.data.parsers.csv_header import distinct_names
 from forel.data.parsers.csv_separator import format_of, separator_of
 from forel.data.reader import read
 from forel.data.sources.files import single_sources
 from forel.data.sources.streams import open_stream
+from forel.data.values import is_missing, parse_number
 from forel.validation import refuse, whole
 
 __all__ = ["ColumnSummary", "Summary", "peek"]
@@ -188,7 +189,7 @@ def peek(source: Any, rows: int = 1000, **reading: Any) -> Summary:
     if not (isinstance(first, str) or hasattr(first, "read")):
         raise refuse("source", type(source).__name__, "a path or a binary file object")
     file, options, text = first if isinstance(first, str) else "-", given, b""
-    with _whole(file), open_stream(first) as stream:
+    with _whole(file), open_stream(first, options.encoding) as stream:
         beginning = stream.peek(1 << 12)
         form = format_of(file, options, beginning)
         if form in ("parquet", "arrow"):
@@ -222,12 +223,14 @@ def peek(source: Any, rows: int = 1000, **reading: Any) -> Summary:
 
 def _checked(found: Summary, source: Any, most: int) -> Summary:
     """Return a summary with the number of rows that training cannot read; raise if these are the most."""
-    reader = read(source, options=found.given, **{**found.reading(), "format": found.format, "on_error": "skip"})
+    given = found.given if isinstance(source, str) else replace(found.given, encoding=None)  # bytes are UTF-8 by now
+    reader = read(source, options=given, **{**found.reading(), "format": found.format, "on_error": "skip"})
     rows = 0
-    for block in reader:
-        rows += len(block)
-        if rows >= most:
-            break
+    with warnings.catch_warnings(action="ignore"):  # the summary has what they say
+        for block in reader:
+            rows += len(block)
+            if rows >= most:
+                break
     problems = reader.problems
     if problems.count > MOST_MALFORMED * (rows + problems.count):
         raise ValueError(problems.messages[0])

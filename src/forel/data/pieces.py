@@ -24,7 +24,7 @@ from forel.data.problems import Problems
 from forel.data.reader import Reader
 from forel.data.sources.files import single_sources
 from forel.data.sources.remote import absolute, file_state, is_file, open_file
-from forel.data.sources.streams import is_compressed
+from forel.data.sources.streams import is_plain, is_utf8
 from forel.validation import refuse
 
 __all__ = ["Parsed", "Piece", "Results", "Workers", "ordered_pieces", "pieces_of", "read_piece"]
@@ -241,7 +241,8 @@ def _range_starts(path: str, options: ReadOptions, start: Position) -> Iterator[
     with open_file(path) as file:
         beginning = file.read(SEARCHED)
         try:
-            if is_compressed(beginning) or format_of(path, options, beginning) not in LINE_FORMATS:
+            utf8 = options.encoding is None or is_utf8(options.encoding)
+            if not utf8 or not is_plain(beginning) or format_of(path, options, beginning) not in LINE_FORMATS:
                 return
         except ValueError:  # an unknown format, for which the worker raises
             return

@@ -7,6 +7,9 @@ from typing import Any, Literal, Protocol
 
 __all__ = ["Malformed", "ProblemBuffer", "ProblemSink", "Problems", "excerpt"]
 
+SKIP = "on_error='skip' leaves out such rows"
+OTHER_ENCODING = "encoding='latin-1' (--encoding latin-1) reads text of Western Europe"
+
 
 class Malformed(ValueError):
     """Input that cannot be read; the message has file, line and column, and what was expected there."""
@@ -15,6 +18,10 @@ class Malformed(ValueError):
         self.file, self.line, self.column, self.got, self.expected = file, line, column, got, expected
         place = f", column {column!r}" if isinstance(column, str) else f", column {column}" if column else ""
         super().__init__(f"{file}, line {line}{place}: got {got}, expected {expected}")
+
+    def with_hint(self, hint: str) -> "Malformed":
+        """Return the error with one more thing that can be done."""
+        return Malformed(self.file, self.line, self.column, self.got, f"{self.expected}; {hint}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Malformed, (self.file, self.line, self.column, self.got, self.expected)
@@ -35,6 +42,10 @@ class ProblemSink(Protocol):
         """Record the kinds of namespaces that occur among crossed features; others may be problems after the end."""
         ...
 
+    def warn(self, about: str, message: str) -> None:
+        """Keep the first warning about something, to be shown after the end."""
+        ...
+
 
 @dataclass(frozen=True)
 class ProblemBuffer:
@@ -43,6 +54,7 @@ class ProblemBuffer:
     problems: list[Malformed] = field(default_factory=list)
     words: Counter[str] = field(default_factory=Counter)
     crossed: set[int] = field(default_factory=set)
+    warnings: dict[str, str] = field(default_factory=dict)
 
     def note_words(self, counts: Mapping[str, int]) -> None:
         """Count words in place of numbers."""
@@ -51,6 +63,10 @@ class ProblemBuffer:
     def note_crossed(self, kinds: Iterable[int]) -> None:
         """Record kinds of namespaces."""
         self.crossed.update(kinds)
+
+    def warn(self, about: str, message: str) -> None:
+        """Keep the first warning about something."""
+        self.warnings.setdefault(about, message)
 
     def record(self, problem: Malformed) -> None:
         """Keep the problem."""
@@ -62,6 +78,8 @@ class ProblemBuffer:
             sink.record(problem)
         sink.note_words(self.words)
         sink.note_crossed(self.crossed)
+        for about, message in self.warnings.items():
+            sink.warn(about, message)
 
 
 @dataclass
@@ -74,6 +92,7 @@ class Problems:
     max_messages : number of messages that are kept
     words : number of words in place of numbers by column, where these are not problems
     crossed : kinds of namespaces that occurred among crossed features
+    warnings : of data that are read, by what they are about
 
     >>> problems = Problems("skip")
     >>> problems.record(Malformed("a.vw", 3, 7, "'x'", "a number"))
@@ -87,6 +106,7 @@ class Problems:
     messages: list[str] = field(default_factory=list)
     words: Counter[str] = field(default_factory=Counter)
     crossed: set[int] = field(default_factory=set)
+    warnings: dict[str, str] = field(default_factory=dict)
 
     def note_words(self, counts: Mapping[str, int]) -> None:
         """Count words in place of numbers."""
@@ -96,10 +116,14 @@ class Problems:
         """Record kinds of namespaces."""
         self.crossed.update(kinds)
 
+    def warn(self, about: str, message: str) -> None:
+        """Keep the first warning about something."""
+        self.warnings.setdefault(about, message)
+
     def record(self, problem: Malformed) -> None:
         """Raise the problem, or count it."""
         if self.on_error == "raise":
-            raise problem
+            raise problem if ";" in problem.expected else problem.with_hint(SKIP)
         self.count += 1
         if len(self.messages) < self.max_messages:
             self.messages.append(str(problem))
@@ -110,6 +134,7 @@ class Problems:
         self.messages += others.messages[: max(0, self.max_messages - len(self.messages))]
         self.words.update(others.words)
         self.crossed |= others.crossed
+        self.warnings = {**others.warnings, **self.warnings}
         others.count, others.messages, others.words = 0, [], Counter()
 
 

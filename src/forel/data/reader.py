@@ -1,6 +1,7 @@
 """``read``: blocks of examples from files, streams, tables and dicts."""
 
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -9,13 +10,13 @@ from typing import Any, Unpack
 import numpy as np
 
 from forel.data.block import Block
-from forel.data.features.class_names import ClassNames, class_name, shown_names
 from forel.data.features.constant import add_constant, record_constant
 from forel.data.features.crosses import CHUNK, Crosses
 from forel.data.features.kinds import Kinds
 from forel.data.features.names import Names
 from forel.data.features.rows import drop_rows
 from forel.data.features.separate import SeparateFeatures
+from forel.data.labels import ClassNames, class_name, shown_names
 from forel.data.line_formats import LINE_FORMATS
 from forel.data.options import COLUMNS, ReadKeywords, ReadOptions
 from forel.data.parsers.csv_separator import format_of
@@ -23,9 +24,10 @@ from forel.data.parsers.lines import LineFormat, parse_lines
 from forel.data.parsers.namespaces import kept_initials
 from forel.data.position import BEGINNING, Position
 from forel.data.problems import Malformed, Problems
+from forel.data.sources.detect import BINARY
 from forel.data.sources.files import single_sources
 from forel.data.sources.row_cache import RowCache
-from forel.data.sources.streams import Limited, chunks, open_stream, read_errors, skip
+from forel.data.sources.streams import Limited, broken_file, chunks, open_stream, read_errors, skip
 from forel.data.tasks import Task, completed_task
 from forel.validation import refuse
 
@@ -87,7 +89,9 @@ class Reader:
             yield add_constant(block, self.options.bits) if self.options.constant else block
 
     def check_keys(self) -> None:
-        """Raise or warn, after the last block, if options name keys or namespaces that no row has."""
+        """Raise or warn, after the last block, about odd data, and about keys in options that no row has."""
+        for message in (*self.problems.warnings.values(), *self._misspelled()):
+            warnings.warn(message, UserWarning, stacklevel=2)
         options, crossed = self.options, self.problems.crossed
         crosses = options.transform if crossed and options.strict and isinstance(options.transform, Crosses) else None
         if (self.kinds.seen.keys is None and crosses is None) or self.start != BEGINNING:  # earlier rows may have them
@@ -99,6 +103,13 @@ class Reader:
         check_keys(columns)
         if crosses is not None:
             check_crosses(crosses, columns, crossed)
+
+    def _misspelled(self) -> Iterator[str]:
+        """Yield a warning for each class that may be another one, misspelled."""
+        for name, other in self.classes.misspelled().items():
+            rest = [one for one in self.classes.names if one != name]
+            remedy = f"if it is misspelled, correct it; classes={rest[:5]!r} (--classes) reads the others alone"
+            yield f"label: got the class {name!r} in very few rows, close to {other!r}, expected none such; {remedy}"
 
     def _with_class_numbers(self, block: Block) -> Block:
         """Return a block with the numbers of classes as labels; a row of an unknown class is malformed."""
@@ -155,7 +166,7 @@ def names_for(options: ReadOptions, names: bool | Names | None = None) -> Names 
 def _tasks(source: Any, reader: Reader, problems: Problems, start: Position, name: str | None = None) -> Iterator[Task]:
     if isinstance(source, str) or hasattr(source, "read"):
         file = name or _name(source)
-        with open_stream(source) as stream:
+        with open_stream(source, reader.options.encoding) as stream:
             yield from _stream_tasks(stream, file, reader, problems, start)
     else:
         from forel.data.column_tasks import object_tasks
@@ -169,9 +180,11 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
         beginning = stream.peek(1 << 12) if options.format in ("auto", "csv") else b""
         form = format_of(file, options, beginning)
     except read_errors() as wrong:
-        problems.record(Malformed(file, 1, None, str(wrong).rstrip("."), "a whole file"))
+        problems.record(broken_file(file, 1, wrong))
         yield completed_task(None, problems)
         return
+    if options.encoding is not None and form in BINARY:
+        raise refuse("encoding", options.encoding, f"none for {form}, which is not text")
     if form in LINE_FORMATS:
         yield from _line_tasks(stream, form, file, reader, problems, start)
     else:

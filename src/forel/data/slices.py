@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data.block import Block
-from forel.data.nulls import is_null
+from forel.data.values import is_null
 
 __all__ = ["TAG", "SliceRecorder", "line_slices", "slice_text", "with_slices"]
 

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data.features.hashing import slot
-from forel.data.nulls import is_null
-from forel.data.parsers.cell_values import category_of, parse_number
+from forel.data.values import category_of, is_null, parse_number
 from forel.river.arguments import number_of
 from forel.validation import refuse
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data.parsers.cell_values import category_of
+from forel.data.values import category_of
 from forel.validation import refuse
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from forel.data import Names
-from forel.data.nulls import is_null
-from forel.data.parsers.cell_values import category_of
+from forel.data.values import category_of, is_null
 from forel.learner.rows import Rows, rows_of
 from forel.store.frame_features import CATEGORY, NUMBER, FrameFeatures, frame_of
 from forel.validation import refuse

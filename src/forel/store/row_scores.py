@@ -11,8 +11,8 @@ from forel.data import ReadOptions, slot
 from forel.data.features.constant import CONSTANT
 from forel.data.features.dates import date_features
 from forel.data.features.transforms import buckets, signed_log1p
-from forel.data.parsers.cell_values import category_of, parse_number
 from forel.data.parsers.columns import Columns
+from forel.data.values import category_of, parse_number
 
 __all__ = ["NewKeys", "RowReader"]
 

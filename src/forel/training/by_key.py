@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data import Block, Names, Problems, ReadOptions
-from forel.data.features.class_names import ClassNames, padded_names
 from forel.data.features.kinds import Kinds
 from forel.data.holdout import Holdout
+from forel.data.labels import ClassNames, padded_names
 from forel.data.regroup import regroup
 from forel.learner.grid import without_filters
 from forel.learner.keyed import ALL, CompactLearner, KeyedLearner, KeyedModels, KeyedRows, LearnerOptions, key_text

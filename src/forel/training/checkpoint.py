@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from forel.data import Position, Problems
-from forel.data.features.class_names import ClassNames
 from forel.data.features.kinds import Kinds
 from forel.data.holdout import Holdout
+from forel.data.labels import ClassNames
 from forel.learner.locking import reading
 from forel.learner.settings import Settings
 from forel.store import Content, ModelFileError, read_model, write_model

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forel.data.features.class_names import padded_names
+from forel.data.labels import padded_names
 from forel.learner.settings import Settings
 from forel.losses.links import Link, Normalized
 from forel.losses.sigmoid import log_normalized

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from forel.data import Block, ReadOptions
-from forel.data.features.class_names import ClassNames
+from forel.data.labels import ClassNames
 from forel.learner.settings import Settings
 from forel.losses.links import Probability, Sign, SoftmaxLink
 from forel.store.classes import class_link, number_of_classes

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from forel.data import Block, Problems
-from forel.data.features.class_names import padded_names
 from forel.data.features.rows import drop_rows
 from forel.data.holdout import Holdout
+from forel.data.labels import padded_names
 from forel.learner.learner import Learner
 from forel.learner.rows import CoalescedRows
 from forel.training.labels import ClassEncoder, LabelEncoder, label_encoder

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data import Names, Problems, ReadOptions, read
-from forel.data.features.class_names import padded_names
-from forel.data.features.label_words import LabelWords
+from forel.data.labels import LabelWords, padded_names
 from forel.learner.contributions import MixtureExplanation
 from forel.learner.keyed import ONE_KEY, KeyedModels
 from forel.learner.locking import reading

@@ -5,7 +5,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from forel.data import ReadOptions
-from forel.data.features.class_names import validated_classes
+from forel.data.labels import validated_classes
 from forel.learner.settings import Settings
 from forel.training.row_cache import cached_options
 from forel.validation import refuse

@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from forel.data import Block, Names, Position, Problems, Reader, ReadOptions, read
-from forel.data.features.class_names import ClassNames
 from forel.data.features.constant import add_constant, record_constant
 from forel.data.features.kinds import Kinds
+from forel.data.labels import ClassNames
 from forel.data.pieces import Workers, ordered_pieces
 from forel.data.pipeline import ordered_blocks
 from forel.data.position import BEGINNING

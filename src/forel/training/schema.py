@@ -9,8 +9,8 @@ import numpy as np
 
 from forel.data import Block, Malformed, Problems, ReadOptions
 from forel.data.features.kinds import DATE, Kinds
-from forel.data.features.label_words import CLASSES, LabelWords
 from forel.data.features.ranges import ColumnRanges, Outside
+from forel.data.labels import CLASSES, LabelWords
 from forel.validation import refuse
 
 __all__ = ["SchemaCheck", "SchemaTracker", "numeric_columns", "schema_of"]

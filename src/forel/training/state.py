@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data import Block, Names, Position, Problems, ReadOptions
-from forel.data.features.class_names import ClassNames
 from forel.data.features.kinds import Kinds
+from forel.data.labels import ClassNames
 from forel.data.position import BEGINNING
 from forel.learner.learner import Learner
 from forel.training.calibrating import Calibrator

@@ -11,9 +11,9 @@ from functools import partial
 from typing import Any
 
 from forel.data import Names, Problems, ReadOptions
-from forel.data.features.class_names import ClassNames, padded_names
 from forel.data.features.kinds import Kinds
 from forel.data.holdout import Holdout
+from forel.data.labels import ClassNames, padded_names
 from forel.data.pieces import Workers
 from forel.data.reader import names_for
 from forel.jit import compile_seconds

@@ -10,10 +10,11 @@ SIZE = 6
 
 # Status of a call. After an error, AT is its offset, and the example is skipped.
 DONE, NO_NUMBER, NOT_FINITE, NO_BAR, AFTER_TAG, THIRD, NEGATIVE, NO_NAMESPACE, NO_NAME, NO_SPACE, SUM = range(11)
-NO_ID, NO_COLON, ID_ZERO, NO_QUERY = range(11, 15)
+NO_ID, NO_COLON, ID_ZERO, NO_QUERY, NO_HEAD = range(11, 16)
 # What was expected at the offset of an error.
 EXPECTED = {
     NO_NUMBER: "a number",
+    NO_HEAD: "a number, or '|' before the features",
     NOT_FINITE: "a number within the range of float32",
     NO_BAR: "'|' before the features",
     AFTER_TAG: "'|' after the tag",

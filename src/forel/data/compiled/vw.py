@@ -107,7 +107,7 @@ def parse(
             if words == 2:
                 status = layout.THIRD
             elif kind == WRONG or end != i:
-                status = layout.NO_NUMBER
+                status = layout.NO_HEAD
             elif not abs(found) <= LARGEST:
                 status = layout.NOT_FINITE
             elif words == 1 and found < 0:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from forel.data.features.label_words import MISSING
+from forel.data.values import MISSING
 
 __all__ = ["AMBIGUOUS", "date_order", "expected_date", "parse_date", "parse_date_column"]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
-from forel.data.features.label_words import CLASSES, LabelWords
+from forel.data.labels import CLASSES, LabelWords
 from forel.validation import refuse
 
 __all__ = ["DATE", "Kinds", "OrderedKinds", "SeenColumns", "add_kind", "validate_kinds"]

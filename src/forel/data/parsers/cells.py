@@ -95,6 +95,10 @@ class RowProblems:
         """Record a problem for each of some rows, unless the row has one already."""
         for row, what in zip(rows.tolist(), got, strict=True):
             if self.good[row]:
+                if what == f"'{name}'":
+                    expected = (
+                        f"{expected.partition(';')[0]}; the row repeats the header: on_error='skip' leaves it out"
+                    )
                 self.problems.record(Malformed(self.file, int(self.lines[row]), name, what, expected))
         self.good[rows] = False
 

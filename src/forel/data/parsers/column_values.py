@@ -15,6 +15,7 @@ from forel.data.parsers.cells import FeatureColumn, RowProblems, Spans, namespac
 from forel.data.parsers.columns import Columns
 from forel.data.problems import excerpt
 from forel.data.scanners import scanner
+from forel.data.values import formatted_number
 
 __all__ = [
     "DictionaryCache",
@@ -51,6 +52,8 @@ class NumberColumn:
         """Record a problem for each row that holds a string."""
         if self.non_numbers is not None:
             rows = np.flatnonzero(self.non_numbers.present)
+            remedy = formatted_number(self.non_numbers.words[rows[0]].decode("utf-8", "replace")) if rows.size else None
+            expected = expected if remedy is None else f"{expected}; {remedy}"
             row_problems.record(name, rows, [excerpt(self.non_numbers.words[row]) for row in rows.tolist()], expected)
 
     def infinite(self) -> NDArray[np.int64]:
@@ -175,7 +178,12 @@ def fill_numbers(
 ) -> FeatureColumn:
     """Fill one column of the cells with numbers, their logarithms or their buckets."""
     key, bad = name.encode(), numbers.infinite()
-    row_problems.record(name, bad, [str(v) for v in numbers.wide[bad]], "a number within the range of float32, or null")
+    row_problems.record(
+        name,
+        bad,
+        [str(v) for v in numbers.wide[bad]],
+        "a number within the range of float32; missing (--missing) names marks of missing values",
+    )
     non_numbers = numbers.non_numbers
     if columns.strict and columns.known.get(name) != "either":
         since = "in earlier rows" if name in columns.known else "the column's first"

@@ -1,7 +1,8 @@
 """Roles of columns or keys: label, importance, features."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
 
@@ -10,6 +11,8 @@ from forel.data.options import ReadOptions
 from forel.validation import refuse, repeated
 
 __all__ = ["Columns"]
+
+SHOWN = 20  # columns in a message
 
 
 @dataclass(frozen=True)
@@ -139,8 +142,28 @@ class Columns:
         for what in ("label", "importance", "keep", "ignore", "categories", "log", "bucket", "text", "date", "slices"):
             for name in () if what in optional else self._given(what):
                 if name not in existing:
-                    raise refuse(what, name, f"one of the columns {', '.join(columns)}")
+                    raise refuse(what, name, f"one of the columns {_shown(name, columns)}")
         twice = repeated(columns)
         if twice is not None:
             raise refuse("columns", f"{twice} twice", "distinct names of columns")
         return [name for name in columns if self.uses(name)]
+
+
+def _shown(name: str, columns: Sequence[str]) -> str:
+    """Return the columns of a table that does not have a name, and what may be the reason."""
+    shown = ", ".join(columns[:SHOWN]) + (f", ... ({len(columns)} columns)" if len(columns) > SHOWN else "")
+    similar = [one for one in columns if one.casefold() == name.casefold()] or get_close_matches(name, columns, 1)
+    if similar:
+        return f"{shown}; did you mean {similar[0]!r}?"
+    if any(map(_is_number, columns)):
+        return f"{shown}; header=False (--no-header) is for files without names, whose columns are c1, c2, ..."
+    if len(columns) == 1 and not columns[0].isidentifier():
+        return f"{shown}; for one column, remove lines above the header, or give the separator (--separator)"
+    return shown
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return bool(float(text))
+    except ValueError:
+        return False

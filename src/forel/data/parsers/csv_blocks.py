@@ -59,7 +59,8 @@ def parse_csv(
 
 
 def _task(table: CsvTable, chunk: CsvChunk, problems: Problems, after: Position) -> tuple[Block, Problems]:
-    rows, gathered = chunk.rows or split_rows(chunk.chunk, table), ProblemBuffer()
+    gathered = ProblemBuffer()
+    rows = chunk.rows or split_rows(chunk.chunk, table, chunk.line, gathered)
     block = _parse(table, rows, chunk, gathered)
     gathered.flush(problems)
     if names := table.form.columns.options.slices:

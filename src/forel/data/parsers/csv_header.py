@@ -6,18 +6,18 @@ from itertools import chain, count
 from typing import Any
 
 from forel.data.parsers.columns import Columns
-from forel.data.problems import Malformed, excerpt
-from forel.data.sources.streams import LONGEST, read_errors, too_long
+from forel.data.problems import OTHER_ENCODING, Malformed, excerpt
+from forel.data.sources.streams import LONGEST, broken_file, read_errors, read_some, too_long
 
 __all__ = ["distinct_names", "number_columns", "read_header"]
 
 BOM = b"\xef\xbb\xbf"
 
 
-def read_header(stream: Any, separator: str, file: str, limit: int = LONGEST) -> list[str]:
-    """Read the names of columns and nothing after them; raise if the header has more than ``limit`` bytes."""
-    cells, _ = _first_row(stream, separator, file, limit)
-    return distinct_names(cells)
+def read_header(stream: Any, separator: str, file: str, limit: int = LONGEST) -> tuple[list[str], Any]:
+    """Return the names of columns, and the stream of the rows; raise if the header has more than ``limit`` bytes."""
+    cells, _, rest = _first_row(stream, separator, file, limit)
+    return distinct_names(cells), _Joined(rest, stream) if rest else stream
 
 
 def distinct_names(cells: Sequence[str]) -> list[str]:
@@ -50,13 +50,13 @@ def number_columns(
     >>> names, rows.read()
     (['c1', 'c2'], b'1,2\n3,4\n')
     """
-    cells, lines = _first_row(stream, separator, file, limit)
+    cells, line, rest = _first_row(stream, separator, file, limit)
     names = [f"c{k + 1}" for k in range(len(cells))]
     if columns is not None and columns.options.unlabelled and columns.label is not None:
         numbers = [_number(name) for name in (columns.label, *columns.known)]
         if 0 < _number(columns.label) <= max(numbers) == len(cells) + 1:
             names = [name for name in (*names, f"c{len(cells) + 1}") if name != columns.label]
-    return names, _Joined(b"".join(lines).removeprefix(BOM), stream)
+    return names, _Joined(line.removeprefix(BOM) + rest, stream)
 
 
 def _number(name: str) -> int:
@@ -73,7 +73,7 @@ class _Joined:
     def readinto(self, view: Any) -> int:
         """Fill a view, and return the number of bytes."""
         if not self._first:
-            return int(self._rest.readinto(view))
+            return read_some(self._rest, view)
         n = min(len(view), len(self._first))
         view[:n] = self._first[:n]
         self._first = self._first[n:]
@@ -89,26 +89,44 @@ class _Joined:
         return bytes(self._first) + bytes(self._rest.read())
 
 
-def _first_row(stream: Any, separator: str, file: str, limit: int) -> tuple[list[str], list[bytes]]:
-    """Return the cells of the first row, and its lines."""
-    lines: list[bytes] = []
+def _first_row(stream: Any, separator: str, file: str, limit: int) -> tuple[list[str], bytes, bytes]:
+    """Return the cells of the first row, its bytes, and bytes after it that are read already."""
+    lines, rest = list[bytes](), b""
 
     def decoded() -> Iterator[str]:
+        nonlocal rest
         left = limit
-        while line := stream.readline(left + 1):
+        while line := rest or stream.readline(left + 1):
+            line, rest = _cut_line(line)
             left -= len(line)
             if left < 0:
                 raise too_long(file, 1, "a header", limit)
             lines.append(line)
-            yield line.decode("utf-8-sig" if len(lines) == 1 else "utf-8")
+            yield line.decode("utf-8-sig" if len(lines) == 1 else "utf-8").replace("\0", "")
+
+    def refused(expected: str) -> Malformed:
+        return Malformed(file, 1, None, excerpt(b"".join(lines)), expected)
 
     try:
         names = next(csv.reader(decoded(), delimiter=separator), [])
-    except (UnicodeDecodeError, csv.Error) as wrong:
-        raise Malformed(file, 1, None, excerpt(lines[0]), "a header of column names in UTF-8") from wrong
+    except UnicodeDecodeError:
+        raise refused(f"a header of column names in UTF-8; {OTHER_ENCODING}") from None
+    except csv.Error as wrong:
+        raise refused(f"a header of column names ({wrong}); give the separator (--separator)") from None
     except read_errors() as wrong:
-        raise Malformed(file, 1, None, str(wrong).rstrip("."), "a whole file") from wrong
+        raise broken_file(file, 1, wrong) from wrong
+    if b"\0" in b"".join(lines):
+        remedy = "encoding='utf-16-le' (--encoding) reads UTF-16 without a byte order mark"
+        raise refused(f"a header without NUL bytes; {remedy}")
     if not names:
         got = "an empty line" if lines else "an empty file"
-        raise Malformed(file, 1, None, got, "the names of the columns, and a row in each line after them")
-    return names, lines
+        raise Malformed(file, 1, None, got, "the names of the columns; header=False (--no-header) is for rows alone")
+    return names, b"".join(lines), rest
+
+
+def _cut_line(line: bytes) -> tuple[bytes, bytes]:
+    """Return a line up to a carriage return that ends it, as on old systems, and the bytes after it."""
+    end = line.find(b"\r")
+    if end < 0 or (line.endswith((b"\r\n", b"\r")) and end >= len(line) - 2) or line[:end].count(b'"') % 2:
+        return line, b""
+    return line[: end + 1], line[end + 1 :]

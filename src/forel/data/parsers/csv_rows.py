@@ -12,23 +12,23 @@ from forel.data.buffers import Buffers
 from forel.data.compiled import layout
 from forel.data.features.crosses import CHUNK, Transform
 from forel.data.features.hashing import START, hash_names
-from forel.data.features.label_words import CLASSES, LabelWords, kind_of_words
 from forel.data.features.names import Names
-from forel.data.parsers.cell_values import is_missing, parse_number
+from forel.data.labels import CLASSES, LabelWords, kind_of_words
 from forel.data.parsers.cells import Spans
 from forel.data.parsers.column_values import NumberColumn, StringColumn
 from forel.data.parsers.columns import Columns
 from forel.data.parsers.csv_header import number_columns, read_header
-from forel.data.parsers.decimals import nearest_float32
 from forel.data.parsers.label_cells import words_of
-from forel.data.problems import Malformed, Problems, ProblemSink, excerpt
+from forel.data.problems import OTHER_ENCODING, Malformed, Problems, ProblemSink, excerpt
 from forel.data.scanners import scanner
 from forel.data.sources.streams import LONGEST, PAD, Chunk, Cut, chunks, count, whole_lines
+from forel.data.values import formatted_number, is_missing, nearest_float32, parse_number
 
 __all__ = ["CsvChunk", "CsvFormat", "CsvRows", "CsvTable", "cell_numbers", "csv_chunks", "read_table", "split_rows"]
 
 WIDE, ROWS = 1 << 10, 64  # with more columns than WIDE, a chunk has at least ROWS rows of the header's length
 FEED, RETURN, QUOTE = (ord(c) for c in '\n\r"')
+LOOKED = 1 << 12  # bytes after a carriage return in which files with line feeds have one
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +111,10 @@ class CsvRows:
         """Record a problem for each row of another width, or with an open quote."""
         for number, begin, end, cells in self.malformed.tolist():
             text = self.text[begin:end].tobytes()
-            got, expected = f"{cells} columns in {excerpt(text)}", f"{len(table.header)} columns"
+            plural = "" if cells == 1 else "s"
+            got, expected = f"{cells} column{plural} in {excerpt(text)}", f"{len(table.header)}, as in the first row"
+            if self.text[end] == RETURN and self.text[end + 1] != FEED and FEED in self.text[end:][:LOOKED]:
+                expected = f"{len(table.header)}; a carriage return without a line feed ends the row: remove it"
             if cells == layout.OPEN:
                 got = f"an open quote in {excerpt(text)}"
                 expected = f"a quote that closes it within {layout.QUOTED:,} bytes"
@@ -144,7 +147,7 @@ def read_table(stream: Any, form: CsvFormat, names: Names | None, file: str) -> 
     """Return the columns of a stream, and the stream of its rows."""
     options = form.columns.options
     if options.header:
-        columns, rows = read_header(stream, form.separator, file, form.line_limit), stream
+        columns, rows = read_header(stream, form.separator, file, form.line_limit)
     else:
         columns, rows = number_columns(stream, form.separator, file, form.line_limit, form.columns)
     line = 2 if options.header else 1
@@ -173,8 +176,10 @@ def csv_chunks(
     for number, chunk in enumerate(chunks(stream, size, problems, table.file, line, cut, form.line_limit), 1):
         rows, first_words = None, dict[str, int]()
         if len(kinds) < len(table.used):
-            rows = split_rows(chunk, table)
+            rows = split_rows(chunk, table, line, problems)
             decided, first_words = _decide(rows, table, kinds)
+            for name in decided.keys() & first_words.keys():
+                _warn_of_format(name, rows.words(table.used[name])[first_words[name]], table, problems)
             kinds = {**kinds, **decided} if decided else kinds  # a copy, because earlier chunks refer to the old one
             if kinds_found is not None:
                 stored = {
@@ -203,9 +208,13 @@ def _whole_rows(mark: int, width: int) -> Cut:
     return cut
 
 
-def split_rows(chunk: Chunk, table: CsvTable) -> CsvRows:
-    """Split the text of a chunk into cells."""
-    text, length = _utf8(chunk.text, chunk.length)
+def split_rows(chunk: Chunk, table: CsvTable, line: int, problems: ProblemSink) -> CsvRows:
+    """Split the text of a chunk, whose first line has the number ``line``, into cells."""
+    text, length, odd = _utf8(chunk.text, chunk.length)
+    if odd is not None:
+        at = line + count(chunk.text, odd, FEED)
+        got = f"the byte {chunk.text[odd]:#04x}, which is not UTF-8"
+        problems.warn("encoding", f"{table.file}, line {at}: got {got}, expected text in UTF-8; {OTHER_ENCODING}")
     # Escapes lengthen the text, so quotes may reach fewer rows, and there may be more of these.
     max_lines = chunk.lines if text is chunk.text else count(text, length, FEED) + count(text, length, RETURN)
     # A row has at least one byte per cell; one more row holds malformed ones while they are split.
@@ -223,14 +232,14 @@ def split_rows(chunk: Chunk, table: CsvTable) -> CsvRows:
     return rows
 
 
-def _utf8(text: NDArray[np.uint8], length: int) -> tuple[NDArray[np.uint8], int]:
-    """Return text that is valid UTF-8: other bytes are replaced by escapes, as they are in names."""
+def _utf8(text: NDArray[np.uint8], length: int) -> tuple[NDArray[np.uint8], int, int | None]:
+    """Return text that is valid UTF-8, its length, and the first other byte: these become escapes, as in names."""
     try:
         str(text.data[:length], "utf-8")
-    except UnicodeDecodeError:
+    except UnicodeDecodeError as wrong:
         escaped = text[:length].tobytes().decode("utf-8", "backslashreplace").encode()
-        return np.frombuffer(bytearray(escaped + bytes(PAD)), np.uint8), len(escaped)
-    return text, length
+        return np.frombuffer(bytearray(escaped + bytes(PAD)), np.uint8), len(escaped), wrong.start
+    return text, length, None
 
 
 def _decide(rows: CsvRows, table: CsvTable, kinds: dict[str, str]) -> tuple[dict[str, str], dict[str, int]]:
@@ -248,6 +257,17 @@ def _decide(rows: CsvRows, table: CsvTable, kinds: dict[str, str]) -> tuple[dict
         if name == table.form.columns.label and decided.get(name) == "category" and _reads_words(table.form.columns):
             decided[name] = kind_of_words(words_of(words))
     return decided, first_words
+
+
+def _warn_of_format(name: str, cell: bytes, table: CsvTable, problems: Problems) -> None:
+    """Warn of numbers that become categories because of how they are written."""
+    word, options = cell.decode("utf-8", "replace").strip(), table.form.columns.options
+    remedy = formatted_number(word)
+    if remedy is not None and options.strict and not options.unlabelled and name in table.places:
+        expected = f"a number, or categories=[{name!r}] if it is a word"
+        problems.warn(
+            name, f"column {name!r}: got {word!r}, which is read as a category, expected {expected}; {remedy}"
+        )
 
 
 def _reads_words(columns: Columns) -> bool:

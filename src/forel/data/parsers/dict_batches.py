@@ -14,7 +14,6 @@ from forel.data.buffers import Buffers
 from forel.data.compiled.layout import PAD
 from forel.data.features.kinds import DATE, OrderedKinds
 from forel.data.features.names import Names
-from forel.data.nulls import is_null
 from forel.data.parsers.cells import RowProblems, Spans
 from forel.data.parsers.column_values import StringColumn
 from forel.data.parsers.columns import Columns
@@ -24,6 +23,7 @@ from forel.data.parsers.json_keys import special_keys
 from forel.data.parsers.json_lines import JsonFormat, read_chunk
 from forel.data.problems import ProblemBuffer, Problems
 from forel.data.sources.streams import Chunk
+from forel.data.values import is_null
 
 __all__ = ["batched_blocks", "json_lines_of"]
 

@@ -21,12 +21,11 @@ from forel.data.features.kinds import DATE, MOST, add_kind
 from forel.data.features.names import Names
 from forel.data.features.rows import block_from_entries
 from forel.data.features.transforms import buckets, signed_log1p
-from forel.data.nulls import JSON_NAN, NEVER_NULL, is_null
-from forel.data.parsers.cell_values import category_of, parse_number
 from forel.data.parsers.columns import Columns
 from forel.data.parsers.label_cells import encode_label
-from forel.data.problems import Malformed, ProblemBuffer, Problems, ProblemSink, excerpt
+from forel.data.problems import OTHER_ENCODING, Malformed, ProblemBuffer, Problems, ProblemSink, excerpt
 from forel.data.sources.streams import Chunk
+from forel.data.values import JSON_NAN, NEVER_NULL, category_of, is_null, parse_number
 
 __all__ = ["JsonDicts", "Row", "dict_blocks", "hashes_of", "parse_objects", "parse_row"]
 
@@ -75,7 +74,8 @@ class _Rows:
             if not isinstance(item, Mapping):
                 raise _Wrong(None, type(item).__name__, "a dict of features" + _instead_of(item))
             label = item.get(columns.label)
-            label = np.nan if is_null(label) else _number(columns.label, label, np.nan, "a number")
+            wanted = getattr(label, "expected", "a number")
+            label = np.nan if is_null(label) else _number(columns.label, label, np.nan, wanted)
             importance = _number(columns.importance, item.get(columns.importance), 1.0, "a number")
             if importance < 0:
                 raise _Wrong(columns.importance, importance, "an importance of at least 0")
@@ -205,7 +205,8 @@ def _number(key: Any, value: Any, missing: float, expected: str = KINDS) -> floa
     if value is None:
         return missing
     if not isinstance(value, NUMERIC):
-        raise _Wrong(key, f"{type(value).__name__} {value!r:.40}", expected)
+        kind = "str" if isinstance(value, str) else type(value).__name__
+        raise _Wrong(key, f"{kind} {value!r:.40}", expected)
     if value != value:
         hint = "; where a value is missing, leave the key out or use null" if value is JSON_NAN else ""
         raise _Wrong(key, "nan", f"a number{hint}")
@@ -299,9 +300,18 @@ def parse_objects(text: bytes, line: int, problems: ProblemSink, file: str) -> I
         item = DECODER.decode(text.decode("utf-8"))
     except json.JSONDecodeError as wrong:
         got = excerpt(text.decode()[wrong.pos :].encode().split(b" ")[0].rstrip())
-        problems.record(Malformed(file, line, wrong.colno, got, f"JSON ({wrong.msg})"))
+        problems.record(
+            Malformed(
+                file,
+                line,
+                wrong.colno,
+                got,
+                "one object, without a comma after it" if wrong.msg == "Extra data" else f"JSON ({wrong.msg})",
+            )
+        )
     except UnicodeDecodeError as wrong:
-        problems.record(Malformed(file, line, wrong.start + 1, excerpt(text[wrong.start : wrong.end]), "UTF-8"))
+        got = excerpt(text[wrong.start : wrong.end])
+        problems.record(Malformed(file, line, wrong.start + 1, got, f"UTF-8; {OTHER_ENCODING}"))
     except (ValueError, RecursionError) as wrong:
         problems.record(Malformed(file, line, 1, f"what Python refuses ({wrong})", "JSON of a reasonable size"))
     else:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data.features.class_names import class_name
-from forel.data.features.label_words import CLASSES, MISSING, LabelWords, kind_of_words
+from forel.data.labels import CLASSES, LabelWords, class_name, kind_of_words
 from forel.data.parsers.cells import Spans
 from forel.data.parsers.column_values import NumberColumn, StringColumn
 from forel.data.parsers.columns import Columns
+from forel.data.values import MISSING, is_null
 
 __all__ = [
     "class_labels", "dicts_with_numbers", "encode_label", "given_words", "has_classes", "no_labels", "word_labels",
@@ -93,6 +93,9 @@ def dicts_with_numbers(
         value = item.get(label) if mapping and label is not None else None
         if words is None and not isinstance(value, str):
             yield line, item
+            if not is_null(value) and not optional:  # labels are numbers; words in later rows are malformed
+                yield from rest
+                return
             continue
         if isinstance(value, str) and words is None and not optional:
             first = [(line, item), *islice(rest, FIRST - 1)]
@@ -128,14 +131,26 @@ def encode_label(item: Any, label: str, words: LabelWords | None, optional: bool
     if not isinstance(item, Mapping):
         return item
     value = item.get(label)
-    if not isinstance(value, str) and (words is None or words.negative is not None or value is None):
+    if value is None or (words is None and not isinstance(value, str)):
         return item
     if words is None:
         return {**item, label: None} if optional else item
     try:
         return {**item, label: words.encode(value if isinstance(value, str) else f"{value:g}")}
     except (ValueError, TypeError, OverflowError):  # another word, an object or list, or too large a number
-        return {**item, label: None} if optional else item
+        return {**item, label: None if optional else OddLabel(value, words.expected)}
+
+
+class OddLabel(str):
+    """A label that is neither of two words, and what was expected."""
+
+    expected: str
+
+    def __new__(cls, value: Any, expected: str) -> "OddLabel":
+        """Return the label as text."""
+        found = super().__new__(cls, value)
+        found.expected = expected
+        return found
 
 
 def _decoded(word: bytes) -> str:

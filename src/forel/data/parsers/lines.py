@@ -13,7 +13,6 @@ from forel.data.buffers import Buffers
 from forel.data.compiled import layout
 from forel.data.features.crosses import Entries, Transform
 from forel.data.features.names import Names, recorded_name
-from forel.data.parsers.decimals import nearest_float32
 from forel.data.parsers.namespaces import without_namespaces
 from forel.data.position import BEGINNING, Position
 from forel.data.problems import Malformed, Problems, excerpt
@@ -21,6 +20,7 @@ from forel.data.scanners import scanner
 from forel.data.slices import TAG, line_slices, with_slices
 from forel.data.sources.streams import Chunk, last_line_end, next_line
 from forel.data.tasks import Task, completed_task
+from forel.data.values import nearest_float32
 
 __all__ = ["LineFormat", "parse_lines"]
 

@@ -10,12 +10,11 @@ from forel.data.block import Block
 from forel.data.buffers import Buffers
 from forel.data.features.crosses import Transform
 from forel.data.features.kinds import add_kind
-from forel.data.features.label_words import LabelWords, kind_of_words
 from forel.data.features.names import Names
 from forel.data.features.rows import Cells
+from forel.data.labels import LabelWords, kind_of_words
 from forel.data.parsers.arrow_arrays import is_number, plain, string_spans, valid
 from forel.data.parsers.arrow_batches import NumberedBatch, feature_names
-from forel.data.parsers.cell_values import parse_number
 from forel.data.parsers.cells import RowProblems, block_from_columns
 from forel.data.parsers.column_values import (
     DictionaryCache,
@@ -30,6 +29,7 @@ from forel.data.parsers.columns import Columns
 from forel.data.parsers.derived_columns import derived_columns, with_derived
 from forel.data.parsers.label_cells import class_labels, given_words, has_classes, no_labels, word_labels, words_of
 from forel.data.problems import Problems
+from forel.data.values import parse_number
 from forel.validation import refuse
 
 __all__ = ["table_blocks"]

@@ -37,6 +37,8 @@ class Arriving:
         self.paused = got > 0 and not select.select([self._stream], [], [], self._wait)[0]
         return got
 
+    readinto1 = readinto
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 

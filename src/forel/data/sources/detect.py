@@ -8,9 +8,10 @@ from forel.data.sources.foreign import refuse_foreign
 from forel.data.sources.row_cache import has_cache_header
 from forel.validation import refuse
 
-__all__ = ["FORMATS", "detect_format"]
+__all__ = ["BINARY", "FORMATS", "detect_format"]
 
-FORMATS = (*LINE_FORMATS, "csv", "tsv", "jsonl", "parquet", "arrow")
+BINARY = ("parquet", "arrow")
+FORMATS = (*LINE_FORMATS, "csv", "tsv", "jsonl", *BINARY)
 SUFFIXES = {
     **{suffix: name for name, syntax in LINE_FORMATS.items() for suffix in syntax.suffixes},
     "csv": "csv",

@@ -1,5 +1,6 @@
 """Byte streams of files and standard input, plain or compressed, read in chunks of whole lines."""
 
+import codecs
 import glob
 import io
 import os
@@ -21,11 +22,26 @@ from forel.data.problems import Malformed, Problems
 from forel.data.sources.remote import RemoteFile, is_url, open_file, url_files
 from forel.validation import refuse
 
-__all__ = ["Chunk", "Limited", "chunks", "count", "expand_paths", "is_compressed", "open_stream", "read_errors", "skip"]
+__all__ = [
+    "Chunk",
+    "Limited",
+    "chunks",
+    "count",
+    "expand_paths",
+    "is_plain",
+    "is_utf8",
+    "open_stream",
+    "read_errors",
+    "skip",
+]
 
 PAD = layout.PAD + 8  # bytes allocated after the text, with a line end that may be missing
 GZIP, ZSTD, BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
-NEWLINE = 10
+# Byte order marks; a stream of Arrow begins with four bytes of 255.
+MARKS = (
+    (b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16")
+)  # fmt: skip
+NEWLINE, BUFFER = 10, 1 << 17
 PIECE = 1 << 16  # bytes that are counted at a time
 Cut = Callable[[NDArray[np.uint8], int, bool], tuple[int, int]]
 LONGEST = 1 << 26  # default maximum length of a line in bytes
@@ -73,39 +89,122 @@ def natural_key(path: str) -> tuple[Any, ...]:
 
 
 @contextmanager
-def open_stream(source: Any) -> Iterator[Any]:
+def open_stream(source: Any, encoding: str | None = None) -> Iterator[Any]:
     """Open a path, standard input or a binary file object as a decompressed stream with ``peek``.
+
+    Text in another encoding becomes UTF-8; UTF-16 and UTF-32 are recognized by a byte order mark.
 
     >>> import gzip
     >>> with open_stream(io.BytesIO(gzip.compress(b"1 |a b"))) as stream:
     ...     stream.peek(3)[:3]
     b'1 |'
+    >>> with open_stream(io.BytesIO("é".encode("utf-16"))) as stream:
+    ...     stream.read()
+    b'\xc3\xa9'
     """
     with _raw(source) as raw:
-        first = raw.peek(4)[:4]
+        plain, first = raw, raw.peek(4)[:4]
         if first.startswith(GZIP):
-            yield io.BufferedReader(_gzip_file(raw), 1 << 17)
+            plain = _buffered(_Gunzipped(raw))
         elif first == ZSTD:
             # pyarrow's reader detects truncated files.
             import pyarrow as pa
 
-            yield io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(_Borrowed(raw), "r"), "zstd"), 1 << 17)
-        else:
-            yield raw
+            plain = _buffered(pa.CompressedInputStream(pa.PythonFile(_Borrowed(raw), "r"), "zstd").read)
+        found = encoding or next((name for mark, name in MARKS if _first_bytes(plain).startswith(mark)), None)
+        yield plain if found is None or is_utf8(found) else _buffered(_Decoded(plain.read1, found))
 
 
-def is_compressed(beginning: bytes) -> bool:
-    """Return whether the first bytes of a file are those of gzip or zstd."""
-    return beginning.startswith((GZIP, ZSTD))
+def is_utf8(encoding: str) -> bool:
+    """Return whether an encoding is UTF-8, with or without a byte order mark."""
+    return codecs.lookup(encoding).name.startswith("utf-8")
 
 
-def _gzip_file(raw: Any) -> Any:
-    """Return a decompressed file: by ISA-L, if it is installed, several times as fast as zlib."""
-    try:
-        gzip: Any = import_module("isal.igzip")
-    except ImportError:
-        gzip = import_module("gzip")
-    return gzip.open(raw)
+def _first_bytes(stream: Any) -> bytes:
+    with suppress(*read_errors()):  # which reading raises again
+        return bytes(stream.peek(4)[:4])
+    return b""
+
+
+class _Pulled(io.RawIOBase):
+    """A raw stream of the bytes that a function returns, at most as many as it is asked for, until there are none.
+
+    All bytes before an error are read.
+    """
+
+    def __init__(self, pull: Callable[[int], bytes]) -> None:
+        self._pull = pull
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, memory: Any) -> int:
+        """Fill the memory as far as there are bytes, and return their number."""
+        data = self._pull(len(memory))
+        memory[: len(data)] = data
+        return len(data)
+
+
+def _buffered(pull: Callable[[int], bytes]) -> io.BufferedReader:
+    return io.BufferedReader(_Pulled(pull), BUFFER)
+
+
+class _Decoded:
+    """Text in some encoding as UTF-8."""
+
+    def __init__(self, read: Callable[[int], bytes], encoding: str) -> None:
+        self._read, self._encoding, self._rest = read, encoding, b""
+        self._decoder = codecs.getincrementaldecoder(encoding)()
+
+    def __call__(self, size: int) -> bytes:
+        """Return at most ``size`` bytes; none at the end."""
+        while not self._rest:
+            data = self._read(size)
+            try:
+                self._rest = self._decoder.decode(data, final=not data).encode("utf-8", "surrogatepass")
+            except UnicodeDecodeError as wrong:
+                got = f"the bytes {wrong.object[wrong.start : wrong.end].hex(' ')}, which are not {self._encoding}"
+                raise OSError(f"{got}; give another encoding (--encoding)") from None
+            if not data:
+                break
+        found, self._rest = self._rest[:size], self._rest[size:]
+        return found
+
+
+def is_plain(beginning: bytes) -> bool:
+    """Return whether the first bytes of a file show neither a compressed file nor a byte order mark of UTF-16 or 32."""
+    return not beginning.startswith((GZIP, ZSTD, *(mark for mark, _ in MARKS)))
+
+
+class _Gunzipped:
+    """The decompressed bytes of a gzip file: by ISA-L, if it is installed, several times as fast as zlib."""
+
+    def __init__(self, raw: Any) -> None:
+        self._raw, self._rest = raw, b""
+        try:
+            self._zlib: Any = import_module("isal.isal_zlib")
+        except ImportError:
+            self._zlib = zlib
+        self._member = self._zlib.decompressobj(wbits=31)
+
+    def __call__(self, size: int) -> bytes:
+        """Return at most ``size`` bytes; none at the end, and EOFError where it is missing."""
+        while True:
+            data = self._rest or self._raw.read1(BUFFER)
+            if self._member.eof:  # zeros or another member may follow
+                self._rest = data.lstrip(b"\0")
+                if not data:
+                    return b""
+                if self._rest:
+                    self._member = self._zlib.decompressobj(wbits=31)
+                continue
+            if not data:
+                raise EOFError("the end of the compressed file is missing")
+            found = bytes(self._member.decompress(data, size))
+            self._rest = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
+            if found:
+                return found
 
 
 def read_errors() -> tuple[type[Exception], ...]:
@@ -138,7 +237,7 @@ def _raw(source: Any) -> Iterator[Any]:
     elif hasattr(source, "peek"):
         yield source
     elif hasattr(source, "readinto"):
-        buffered = io.BufferedReader(source, 1 << 17)
+        buffered = io.BufferedReader(source, BUFFER)
         try:
             yield buffered
         finally:
@@ -172,7 +271,7 @@ class Limited:
 
     def readinto(self, memory: Any) -> int:
         """Fill the memory, as far as there are bytes, and return their number."""
-        got: int = self._stream.readinto(memoryview(memory)[: self._left])
+        got: int = read_some(self._stream, memoryview(memory)[: self._left])
         self._left -= got
         return got
 
@@ -239,9 +338,14 @@ def chunks(
         if rest.size > limit:
             raise too_long(file, line, "text", limit)
         if problem is not None:
-            problems.record(Malformed(file, line, None, str(problem).rstrip("."), "a whole file"))
+            problems.record(broken_file(file, line, problem))
         if ended:
             return
+
+
+def broken_file(file: str, line: int, problem: Exception) -> Malformed:
+    """Return the error about a file that cannot be read to its end."""
+    return Malformed(file, line, None, str(problem).rstrip("."), "a whole file; copy it again")
 
 
 def _longer(text: NDArray[np.uint8], end: int, limit: int) -> int | None:
@@ -257,11 +361,19 @@ def too_long(file: str, line: int, what: str, limit: int) -> Malformed:
     return Malformed(file, line, None, f"{what} of more than {limit:,} bytes without a line end", expected)
 
 
+def read_some(stream: Any, memory: Any) -> int:
+    """Read bytes into the memory, and return their number.
+
+    One read at most, and of no more bytes than a buffer has: bytes before an error would be lost otherwise.
+    """
+    return int((stream.readinto1 if hasattr(stream, "readinto1") else stream.readinto)(memory[:BUFFER]))
+
+
 def _fill(stream: Any, view: memoryview, n: int) -> tuple[int, Exception | None]:
     """Read until the view is full, or the stream ends or pauses; return the number of bytes, and an exception."""
     try:
         while n < len(view):
-            got = stream.readinto(view[n:])
+            got = read_some(stream, view[n:])
             if not got:
                 break
             n += got

@@ -93,7 +93,7 @@ def measure(name, folder):
     with open(path, "w") as file:
         file.writelines(bike() if squared else lines(name))
     settings = default_grid(loss="squared") if squared else None
-    trained = forel.train(str(path), settings, bits=BITS, certified=True)
+    trained = forel.train(str(path), settings, bits=BITS, certificate=True)
     floor = trained.learner.loss_floor(loss=trained.report.loss * trained.report.weight)
     batch = Batch(concatenate(read(str(path), bits=BITS)), squared)
     # Without a penalty that small, the norm is that of the best model of all, whose loss no larger norm lowers.

@@ -37,7 +37,7 @@ def text_again(path):
     stored, seconds = None, []
     for _ in range(PASSES):
         start = time.perf_counter()
-        stored = train(path, SETTINGS, start=stored)
+        stored = train(path, SETTINGS, model=stored)
         seconds.append(time.perf_counter() - start)
     return seconds
 

@@ -128,7 +128,7 @@ def test_later_files_are_read_as_the_first(tmp_path):
 def test_continued_training_uses_the_stored_kinds():
     more = [(2, "7", 0), (31, "b", 1)]
     stored = forel.train(
-        io.BytesIO(csv(more)), start=trained(), format="csv",
+        io.BytesIO(csv(more)), model=trained(), format="csv",
     )  # fmt: skip
     assert stored.extra["reading"]["kinds"] == {"age": "number", "code": "category"}
     whole = trained(io.BytesIO(csv([*ROWS, *more])))
@@ -138,9 +138,9 @@ def test_continued_training_uses_the_stored_kinds():
 @pytest.mark.filterwarnings("ignore:the rows differ")
 def test_learning_refuses_a_word_in_a_column_of_numbers():
     with pytest.raises(ValueError, match="line 2, column 'age': got 'unknown', expected a number, as in earlier rows"):
-        forel.train(io.BytesIO(csv([("unknown", "b", 1)])), start=trained(), format="csv")
+        forel.train(io.BytesIO(csv([("unknown", "b", 1)])), model=trained(), format="csv")
     with pytest.raises(ValueError, match="column 'age': got 'unknown', expected a number, as in earlier rows"):
-        forel.train(pa.table({"age": ["unknown"], "code": ["b"], "click": [1]}), start=trained())
+        forel.train(pa.table({"age": ["unknown"], "code": ["b"], "click": [1]}), model=trained())
     assert forel.evaluate(trained(), io.BytesIO(csv([("unknown", "b", 1)])), format="csv").report.rows == 1
 
 

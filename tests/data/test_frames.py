@@ -95,25 +95,25 @@ def test_importance_is_one_where_a_model_is_given_none(form, tmp_path):
 
 def test_going_on_leaves_the_model_as_it_was(tmp_path):
     for settings in (SETTINGS, Settings(alpha=(0.1, 1.0))):
-        stored = forel.train(FRAME, settings, label="click", bits=12, certified=True)
+        stored = forel.train(FRAME, settings, label="click", bits=12, certificate=True)
         before = [margins.tolist() for _, margins in predict_blocks(stored, FRAME)]
-        more = forel.train(FRAME, start=stored)
-        again = forel.train(FRAME, start=stored)
+        more = forel.train(FRAME, model=stored)
+        again = forel.train(FRAME, model=stored)
         assert stored.learner.rounds == 40
         assert more.learner.rounds == 80
         assert [margins.tolist() for _, margins in predict_blocks(stored, FRAME)] == before
         assert more.report.loss == again.report.loss
         forel.save(tmp_path / "m", stored)
-        assert forel.train(FRAME, start=tmp_path / "m").report.loss == more.report.loss
-        assert forel.train(FRAME, start=more).learner.rounds == 120
-        own = forel.train(FRAME, start=stored, copy=False)
+        assert forel.train(FRAME, model=tmp_path / "m").report.loss == more.report.loss
+        assert forel.train(FRAME, model=more).learner.rounds == 120
+        own = forel.train(FRAME, model=stored, copy=False)
         assert own.learner is stored.learner
         assert own.report.loss == more.report.loss
 
 
 def test_names_of_the_model_that_training_went_on_from_stay(tmp_path):
     stored = forel.train(FRAME, SETTINGS, label="click", bits=12, names=True)
-    more = forel.train(pd.DataFrame({"site": ["new"], "click": [1]}), start=stored)
+    more = forel.train(pd.DataFrame({"site": ["new"], "click": [1]}), model=stored)
     assert len(stored.names) == 2
     assert len(more.names) == 3
 
@@ -121,7 +121,7 @@ def test_names_of_the_model_that_training_went_on_from_stay(tmp_path):
 def test_continued_training_keeps_the_extra_content_of_the_model(tmp_path):
     trained = forel.train(FRAME, SETTINGS, label="click", bits=12)
     forel.save(tmp_path / "m", trained.learner, {**trained.extra, "mine": [1, 2]})
-    more = forel.train(FRAME, start=forel.load(tmp_path / "m"))
+    more = forel.train(FRAME, model=forel.load(tmp_path / "m"))
     assert more.extra["mine"] == more.extra["mine"] == [1, 2]
     assert more.extra["report"]["rows"] == 40
     more.save(tmp_path / "n")

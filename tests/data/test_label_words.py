@@ -114,7 +114,7 @@ def test_a_model_stores_its_label_words_for_every_interface(tmp_path, interprete
     for source in (rows, [row for row in rows if row["y"] == "spam"]):
         found = forel.evaluate(stored, source).report
         assert found.mean_label == pytest.approx(np.mean([row["y"] == "spam" for row in source]))
-    more = forel.train(rows, start=stored)
+    more = forel.train(rows, model=stored)
     assert more.label_words == trained.label_words
 
 

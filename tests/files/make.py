@@ -20,7 +20,7 @@ from forel.training.train import train
 FEATURES = 24
 TEXT = "".join(f"{k % 2} |site s{k % 5} s{k * k % 7} |user u{k % 11}:{1 + k % 3} age:{k % 4}.5\n" for k in range(120))
 MIXED = Settings("logistic", rate="scale_free", alpha=(0.1, 0.5, 2.0), l1=(0.0, 0.1, 0.5))
-READING = {"bits": 8, "names": True, "block_bytes": 400, "certified": True, "passes": 2, "holdout": 5}
+READING = {"bits": 8, "names": True, "block_bytes": 400, "certificate": True, "passes": 2, "holdout": 5}
 LEARNERS = {
     "linear": lambda: Learner(FEATURES, Settings(alpha=0.5, l1=0.05), certified=True),
     "float64": lambda: Learner(

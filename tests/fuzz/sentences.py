@@ -116,11 +116,11 @@ def trained_violations(rng, loss, kind):
         ]
         if not rows:
             continue
-        begin = {"start": stored} if stored else {"settings": settings, "share": share}
+        begin = {"model": stored} if stored else {"settings": settings, "fixed_share": share}
         with tempfile.TemporaryDirectory() as folder:
             run = Run(
                 pathlib.Path(folder), rows, bool(rng.random() < 0.2), label="label", importance="weight", bits=BITS,
-                certified=True, holdout=holdout, passes=passes, **begin,
+                certificate=True, holdout=holdout, passes=passes, **begin,
             )  # fmt: skip
             stored = run.trained
             if rng.random() < 0.3:

@@ -93,7 +93,7 @@ def test_a_positive_label_that_no_row_has_is_a_warning(folder):
         trained = forel.train("rows.csv", label="churn", positive="maybe", bits=10)
     with warnings.catch_warnings():  # rows of a later day may have none
         warnings.simplefilter("error")
-        forel.train("rows.csv", start=trained)
+        forel.train("rows.csv", model=trained)
 
 
 @pytest.mark.filterwarnings("default")
@@ -220,7 +220,7 @@ def test_the_model_of_one_key_in_a_file(models):
     expected = forel.predict("by", rows).tolist()
     assert forel.predict("oslo", rows).tolist() == expected
     assert forel.predict("small", rows).tolist() == pytest.approx(expected, rel=1e-5)
-    assert forel.train("rows.csv", start="oslo").learner.rounds == 80
+    assert forel.train("rows.csv", model="oslo").learner.rounds == 80
     (models / "one.csv").write_text(HEADER + "31,Oslo,a,no\n")
     done = CliRunner().invoke(app, ["explain", "one.csv", "--model", "by", "--key", "Oslo", "--json"])
     assert json.loads(done.output)["prediction"] == pytest.approx(expected[0], rel=1e-5)

@@ -189,7 +189,6 @@ def test_a_terminal_that_lacks_characters_shows_all_tables_and_predictions_are_u
     [
         (["--by", "f", "--keep-cache", "c"], "--keep-cache: got 'c', expected none with --by; it is for one model"),
         (["--fallback"], "--fallback is not available without --by"),
-        (["--min-count", "2", "--include-probability", "1"], "got 1.0, expected none with --min-count"),
     ],
 )
 def test_remedies_name_options_that_exclude_each_other(arguments, message, rows, tmp_path, monkeypatch):

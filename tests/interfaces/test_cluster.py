@@ -72,13 +72,13 @@ def saved(tmp_path, trained):
 
 
 @pytest.mark.parametrize(("name", "number", "settings", "extra"), [
-    ("vw", 2, ONE, {"names": True, "certified": True, "holdout": 10}),
+    ("vw", 2, ONE, {"names": True, "certificate": True, "holdout": 10}),
     ("gzip", 1, ONE, {"passes": 2}),
-    ("gzip", 4, None, {"certified": True, "names": True}),
+    ("gzip", 4, None, {"certificate": True, "names": True}),
     ("csv", 2, None, {"names": True}),
     ("parquet", 4, ONE, {"holdout_after": 500}),
     ("vw", 4, SQUARED, {}),
-    ("csv", 2, SOFTMAX, {"label": "city", "certified": True}),
+    ("csv", 2, SOFTMAX, {"label": "city", "certificate": True}),
 ])  # fmt: skip
 def test_the_model_file_has_the_same_bytes(address, files, tmp_path, interpreted, name, number, settings, extra):
     progress = []
@@ -148,7 +148,7 @@ def test_a_killed_worker_costs_no_row_and_no_bit(address, files, tmp_path, inter
 def test_models_by_key_have_the_same_bytes_on_workers_of_which_some_are_killed(address, files, tmp_path, monkeypatch):
     monkeypatch.setattr(by_key, "FEWEST", 60)
     monkeypatch.setattr(by_key, "ROWS_PER_KEY", 1)
-    options = {**options_of("csv"), "by": "city", "fallback": True, "certified": True, "holdout": 7}
+    options = {**options_of("csv"), "by": "city", "fallback": True, "certificate": True, "holdout": 7}
     alone = forel.train(files["csv"], ONE, **options)
     killed = []
 
@@ -169,7 +169,7 @@ def test_models_by_key_have_the_same_bytes_on_workers_of_which_some_are_killed(a
 def test_models_by_key_resume_on_other_workers(address, files, tmp_path, monkeypatch):
     monkeypatch.setattr(by_key, "FEWEST", 60)
     monkeypatch.setattr(by_key, "ROWS_PER_KEY", 1)
-    options = {**options_of("csv"), "by": "city", "fallback": True, "certified": True}
+    options = {**options_of("csv"), "by": "city", "fallback": True, "certificate": True}
     alone = forel.train(files["csv"], ONE, **options)
     options |= {"checkpoint": tmp_path / "m.checkpoint", "checkpoint_every": 100, "resume": True}
     seen = []

@@ -51,7 +51,7 @@ def test_a_saved_model_predicts_frames_and_continues_learning(pyfunc, tmp_path):
     assert (tmp_path / "churn" / "requirements.txt").read_text().splitlines()[-1] == f"forel=={forel.__version__}"
     again = load_model(tmp_path / "churn")
     assert again.names is not None
-    more = forel.train(FRAME, start=again)
+    more = forel.train(FRAME, model=again)
     assert more.learner.rounds == 80
     # Also what was loaded, and files.
     save_model(again, tmp_path / "again", pip_requirements=["forel"])

@@ -56,7 +56,7 @@ class Tree(HTMLParser):
 
 
 def reported(rows, settings=None, **options):
-    history = History(**({"proof": certificate_values} if options.get("certified") else {}))
+    history = History(**({"proof": certificate_values} if options.get("certificate") else {}))
     trained = train(rows, settings or Settings(), bits=10, block_bytes=500, progress=history, **options)
     history.close()
     return trained, history
@@ -131,7 +131,7 @@ def test_the_bound_is_plotted_from_where_it_is_below_the_loss():
 def test_the_frontier_is_the_floor_by_norm_and_trivial_bounds_are_left_out(rows):
     rng = np.random.default_rng(0)
     data = [{"x": float(rng.normal()), "y": float(rng.random() < 0.4)} for _ in range(rows)]
-    trained, history = reported(data, Settings(alpha=0.1), label="y", certified=True)
+    trained, history = reported(data, Settings(alpha=0.1), label="y", certificate=True)
     floor, found = trained.learner.loss_floor(loss=trained.report.loss * rows), trained.training.frontier
     assert (found.norm, found.scaled) == (floor.norm, False)
     assert found.loss == pytest.approx(trained.report.loss)

@@ -237,7 +237,7 @@ def test_what_a_file_cannot_hold_and_what_names_without_hashes_cannot_do(tmp_pat
     named = "model: got a scikit-learn estimator or a river model with columns of its own, expected one of hashed names"
     for act in (
         lambda: forel.evaluate(path, [{"a": 1.0}]),
-        lambda: forel.train([{"a": 1.0}], start=forel.load(path), label="y"),
+        lambda: forel.train([{"a": 1.0}], model=forel.load(path), label="y"),
     ):
         with pytest.raises(ValueError, match=named):
             act()

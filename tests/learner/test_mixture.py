@@ -314,20 +314,20 @@ def test_training_without_settings_mixes_and_continues_from_a_file(clicks, tmp_p
     import forel
     from forel.training.model import evaluate
 
-    whole = forel.train(clicks, bits=14, certified=True)
+    whole = forel.train(clicks, bits=14, certificate=True)
     assert isinstance(whole.learner, Learner)
     assert whole.learner.settings.n_settings == 8
     assert whole.report.loss == pytest.approx(whole.learner.loss / whole.training.rows, rel=1e-9)
     assert whole.learner.loss <= whole.learner.losses.min() + np.log(11) + 1e-9
     # Whatever the blocks and threads, and however often it is stored in between, the same bits.
-    again = forel.train(clicks, bits=14, certified=True, block_bytes=5000, threads=2)
+    again = forel.train(clicks, bits=14, certificate=True, block_bytes=5000, threads=2)
     assert again.learner.state.numbers.tobytes() == whole.learner.state.numbers.tobytes()
     assert np.array_equal(again.learner.mixture.ledger.array, whole.learner.mixture.ledger.array)
     lines = clicks.read_bytes().splitlines(keepends=True)
     (tmp_path / "1.vw").write_bytes(b"".join(lines[:1234]))
     (tmp_path / "2.vw").write_bytes(b"".join(lines[1234:]))
-    forel.train(tmp_path / "1.vw", bits=14, certified=True).save(tmp_path / "m.forel")
-    more = forel.train(tmp_path / "2.vw", start=forel.load(tmp_path / "m.forel"))
+    forel.train(tmp_path / "1.vw", bits=14, certificate=True).save(tmp_path / "m.forel")
+    more = forel.train(tmp_path / "2.vw", model=forel.load(tmp_path / "m.forel"))
     more.save(tmp_path / "m.forel")
     assert np.array_equal(more.learner.mixture.ledger.array, whole.learner.mixture.ledger.array)
     assert more.learner.state.numbers.tobytes() == whole.learner.state.numbers.tobytes()

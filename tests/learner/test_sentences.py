@@ -156,7 +156,7 @@ def test_averages_are_per_unit_of_importance(interpreted):
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(300, 3)), (rng.random(300) < 0.4).astype(float)
     rows = [{"a": a, "b": b, "c": c, "y": label, "w": 10.0} for (a, b, c), label in zip(X, y, strict=True)]
-    trained = forel.train(rows, label="y", importance="w", bits=8, certified=True)
+    trained = forel.train(rows, label="y", importance="w", bits=8, certificate=True)
     own = float(re.search(r"loss per unit of importance of ([0-9]+\.[0-9]+)", trained.training.certificate)[1])
     assert own == pytest.approx(trained.report.loss, abs=6e-5)
     assert "per unit of importance" in str(trained.learner.guarantee())
@@ -177,8 +177,8 @@ def _rows(rng, count, slope):
 def test_these_rows_are_the_rows_of_this_run_and_of_the_first_pass(interpreted):
     rng = np.random.default_rng(2)
     first, second = _rows(rng, 400, 3.0), _rows(rng, 150, -3.0)
-    start = forel.train(first, label="y", bits=8, certified=True)
-    trained = forel.train(second, label="y", bits=8, certified=True, start=start, passes=2)
+    start = forel.train(first, label="y", bits=8, certificate=True)
+    trained = forel.train(second, label="y", bits=8, certificate=True, model=start, passes=2)
     assert "on these 150 rows" in trained.training.certificate
     X = np.array([[row["a"], row["b"], 1.0] for row in second])
     y = np.array([row["y"] for row in second])
@@ -195,11 +195,11 @@ def test_a_resumed_run_prints_the_certificate_of_an_uninterrupted_one(tmp_path, 
     rng = np.random.default_rng(4)
     lines = [f"{2 * row['y'] - 1:g} | a:{row['a']:.4f} b:{row['b']:.4f}" for row in _rows(rng, 300, 2.0)]
     (tmp_path / "rows.vw").write_text("\n".join(lines) + "\n")
-    options = {"bits": 8, "certified": True, "passes": 2, "block_bytes": 1000}
+    options = {"bits": 8, "certificate": True, "passes": 2, "block_bytes": 1000}
     (tmp_path / "begin.vw").write_text("\n".join(lines[:50]) + "\n")
-    start = forel.train(str(tmp_path / "begin.vw"), settings, bits=8, certified=True)
+    start = forel.train(str(tmp_path / "begin.vw"), settings, bits=8, certificate=True)
     start.save(tmp_path / "start.forel")
-    whole = forel.train(str(tmp_path / "rows.vw"), start=forel.load(tmp_path / "start.forel"), **options)
+    whole = forel.train(str(tmp_path / "rows.vw"), model=forel.load(tmp_path / "start.forel"), **options)
 
     class Stop(Exception):
         pass
@@ -211,10 +211,10 @@ def test_a_resumed_run_prints_the_certificate_of_an_uninterrupted_one(tmp_path, 
     saving = {"checkpoint": tmp_path / "m.checkpoint", "checkpoint_every": 50}
     with pytest.raises(Stop):
         forel.train(
-            str(tmp_path / "rows.vw"), start=forel.load(tmp_path / "start.forel"), progress=stop, **saving, **options
+            str(tmp_path / "rows.vw"), model=forel.load(tmp_path / "start.forel"), progress=stop, **saving, **options
         )
     again = forel.train(
-        str(tmp_path / "rows.vw"), start=forel.load(tmp_path / "start.forel"), resume=True, **saving, **options
+        str(tmp_path / "rows.vw"), model=forel.load(tmp_path / "start.forel"), resume=True, **saving, **options
     )
     assert again.training.certificate == whole.training.certificate
     assert again.training.frontier == whole.training.frontier is not None
@@ -344,7 +344,7 @@ def test_reports_are_written_with_the_same_sentence(tmp_path):
 
     history = History(proof=certificate_values, shares=mixture_weights)
     rows = _rows(np.random.default_rng(9), 200, 2.0)
-    trained = forel.train(rows, label="y", bits=8, certified=True, progress=history)
+    trained = forel.train(rows, label="y", bits=8, certificate=True, progress=history)
     history.close()
     write_report(tmp_path / "r.html", trained, history)
     assert trained.training.certificate in (tmp_path / "r.html").read_text(encoding="utf-8")

@@ -62,7 +62,7 @@ def test_guarantees():
 
 
 def test_trained_models_mixtures_and_certificates():
-    trained = forel.train(VISITS, label="click", bits=8, certified=True)
+    trained = forel.train(VISITS, label="click", bits=8, certificate=True)
     rows, lines = cells(trained._repr_html_())
     assert rows["rows"] == "40"
     assert float(rows["log-loss"]) == pytest.approx(trained.report.loss, rel=1e-3)

@@ -83,13 +83,13 @@ def test_several_classes_show_the_class_of_the_largest_contribution(interpreted)
 
 def test_training_that_continues_keeps_means_and_schemas_of_earlier_versions_have_none(interpreted):
     half = forel.train(ROWS[:30], Settings(alpha=1.0), label="buys", bits=12)
-    whole = forel.train(ROWS[30:], start=half)
+    whole = forel.train(ROWS[30:], model=half)
     assert whole.extra["schema"]["income"]["typical"] == pytest.approx(np.abs(INCOME).mean(), rel=1e-6)
     old = forel.training.model.Model(half.learner, json.loads(json.dumps(half.extra)))
     for column in old.extra["schema"].values():
         column.pop("typical", None)
     assert {one.typical for one in old.inspect().weights} == {1.0}
-    assert "typical" not in forel.train(ROWS[30:], start=old).extra["schema"]["income"]
+    assert "typical" not in forel.train(ROWS[30:], model=old).extra["schema"]["income"]
 
 
 @pytest.mark.usefixtures("interpreted")

@@ -1,6 +1,5 @@
 """One model for each key: the same bits as training on its rows alone, in memory, in files and in metrics."""
 
-import json
 import os
 import re
 import subprocess
@@ -76,7 +75,7 @@ def test_several_passes_have_the_bytes_and_losses_of_each_key_alone(tmp_path, mo
 def test_models_have_the_bytes_of_training_on_the_rows_of_each_key_alone(tmp_path, monkeypatch, settings, holdout):
     monkeypatch.setattr(by_key, "FEWEST", 37)
     monkeypatch.setattr(by_key, "ROWS_PER_KEY", 1)
-    options = {"settings": settings, "certified": True, **holdout, **READING}
+    options = {"settings": settings, "certificate": True, **holdout, **READING}
     together = forel.train(ROWS, by="country", **options)
     forel.save(tmp_path / "all", together.learner)
     loaded = forel.load(tmp_path / "all").learner
@@ -172,7 +171,7 @@ def test_models_take_memory_for_their_features_only(interpreted):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"passes": 2, "certified": True}, "passes: got 2, expected 1 with by (--by) and a certificate"),
+        ({"passes": 2, "certificate": True}, "passes: got 2, expected 1 with by (--by) and a certificate"),
         ({"calibrate": True, "loss": "squared", "settings": None}, "calibrate: got True, expected False for the loss"),
         ({"min_count": 2}, "min_count: got 2, expected none with by (--by)"),
         ({"by": None, "fallback": True}, "fallback: got True, expected none without by (--by)"),
@@ -221,13 +220,13 @@ def test_consistent_checksums_of_inconsistent_models_are_rejected(tmp_path, chan
 
 def test_a_model_of_one_key_is_needed_to_continue_to_explain_and_to_serve(interpreted):
     trained = forel.train(ROWS[:40], ONE, by="country", **READING)
-    with pytest.raises(ValueError, match="start: got 'models by country', expected the model of one key"):
-        forel.train(ROWS, start=trained)
+    with pytest.raises(ValueError, match="model: got 'models by country', expected the model of one key"):
+        forel.train(ROWS, model=trained)
     with pytest.raises(ValueError, match="got 'models by country'"):
         trained.explain_one(ROWS[0])
     with pytest.raises(ValueError, match="model: got"):
         forel.store.serving_model(trained.learner)
-    assert forel.train(ROWS[:10], start=trained.of_key("NO")).learner.rounds > 10
+    assert forel.train(ROWS[:10], model=trained.of_key("NO")).learner.rounds > 10
     with pytest.raises(ValueError, match="country: got 'FR', expected one of the"):
         trained.of_key("FR")
 
@@ -271,7 +270,7 @@ class _Stop(Exception):
 
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize(("extra", "stops"), [
-    ({"certified": True, "holdout": 4, "names": True, "slices": ["word"], "calibrate": True}, (90, 170)),
+    ({"certificate": True, "holdout": 4, "names": True, "slices": ["word"], "calibrate": True}, (90, 170)),
     ({"passes": 2, "settings": ONE, "holdout_after": 30}, (100, 250, 330)),
     ({"settings": Settings("softmax", alpha=0.5), "label": "w", "importance": None, "classes": 3}, (120,)),
 ])  # fmt: skip
@@ -350,8 +349,9 @@ for stop in (70, "writing", 130, 190):
 def test_a_killed_run_resumes_to_the_same_bytes(tmp_path, monkeypatch):
     monkeypatch.setattr(by_key, "FEWEST", 17)
     monkeypatch.setattr(by_key, "ROWS_PER_KEY", 1)
-    path, checkpoint = tmp_path / "rows.jsonl", tmp_path / "m.checkpoint"
-    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    path, checkpoint = tmp_path / "rows.csv", tmp_path / "m.checkpoint"
+    lines = [",".join(map(str, row.values())) for row in ROWS]
+    path.write_text("country,x,word,z,w,y\n" + "\n".join(lines) + "\n")
     command = [sys.executable, "-c", KILLED, path, checkpoint]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.stdout.splitlines() == ["9 True"] * 4, done.stderr
@@ -363,13 +363,14 @@ def test_a_killed_run_resumes_to_the_same_bytes(tmp_path, monkeypatch):
     forel.train(path, **options).save(tmp_path / "whole")
     assert (tmp_path / "resumed").read_bytes() == (tmp_path / "whole").read_bytes()
     assert seen[0].rows > 150
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["resumed", "rows.jsonl", "whole"]
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["resumed", "rows.csv", "whole"]
 
 
 @pytest.mark.usefixtures("interpreted")
 def test_a_checkpoint_of_models_predicts_and_needs_the_same_options(tmp_path):
-    path, checkpoint = tmp_path / "rows.jsonl", tmp_path / "m.checkpoint"
-    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    path, checkpoint = tmp_path / "rows.csv", tmp_path / "m.checkpoint"
+    lines = [",".join(map(str, row.values())) for row in ROWS]
+    path.write_text("country,x,word,z,w,y\n" + "\n".join(lines) + "\n")
     options = {"settings": ONE, "checkpoint": checkpoint, "checkpoint_every": 1, **READING}
     trained = forel.train(path, by="country", **options)
     assert forel.load(checkpoint).predict_many(ROWS[:9]).tolist() == trained.predict_many(ROWS[:9]).tolist()

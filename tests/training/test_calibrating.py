@@ -167,14 +167,14 @@ def test_a_resumed_or_continued_run_has_the_same_calibration(tmp_path):
     assert forel.load(tmp_path / "c").calibration is not None
     assert train(path, SETTINGS, resume=True, **saving, **options).training.calibrated == whole.training.calibrated
     first = train(ROWS[:150], SETTINGS, calibrate=True, **OPTIONS)
-    again = train(ROWS[150:], start=first)
+    again = train(ROWS[150:], model=first)
     assert again.training.calibrated.extra == train(ROWS, SETTINGS, calibrate=True, **OPTIONS).training.calibrated.extra
 
 
 @pytest.mark.usefixtures("interpreted")
 def test_certificate_and_guarantee_are_about_predictions_before_calibration():
     settings = Settings(alpha=(0.3, 3.0))
-    plain, found = (train(ROWS, settings, certified=True, calibrate=c, **OPTIONS) for c in (False, True))
+    plain, found = (train(ROWS, settings, certificate=True, calibrate=c, **OPTIONS) for c in (False, True))
     assert (found.training.certificate, str(found.learner.guarantee())) == (
         plain.training.certificate,
         str(plain.learner.guarantee()),

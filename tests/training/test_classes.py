@@ -152,11 +152,11 @@ def test_an_interrupted_run_resumes_to_the_same_bits(tmp_path):
 def test_training_continues_with_the_same_classes(tmp_path):
     first = forel.train(ROWS[:60], ONE, label="topic", bits=8)
     first.save(tmp_path / "m.forel")
-    second = forel.train(ROWS[60:], start=forel.load(tmp_path / "m.forel"))
+    second = forel.train(ROWS[60:], model=forel.load(tmp_path / "m.forel"))
     whole = forel.train(ROWS, ONE, label="topic", bits=8)
     assert np.array_equal(second.learner.weights, whole.learner.weights)
     with pytest.raises(ValueError, match=r"classes: got 5, expected \('"):
-        forel.train(ROWS, start=first, classes=5)
+        forel.train(ROWS, model=first, classes=5)
 
 
 def test_new_classes_are_errors_with_their_line():
@@ -187,7 +187,7 @@ def test_classes_after_the_first_rows_are_not_counted(monkeypatch):
     ("settings", "options", "message"),
     [
         (Settings("squared"), {}, "loss: got 'squared', expected logistic, hinge, squared_hinge or softmax"),
-        (ONE, {"certified": True}, "certified: got True, expected False for classes one against the rest"),
+        (ONE, {"certificate": True}, "certificate: got True, expected False for classes one against the rest"),
         (ONE, {"classes": 1}, "classes: got 1"),
         (ONE, {"classes": ["a", " a"]}, "classes: got .*, expected at least two names, all different"),
         (ONE, {"classes": 3, "positive": "food"}, "positive: got 'food', expected None"),
@@ -199,7 +199,7 @@ def test_options_without_support_for_several_classes_are_refused(settings, optio
 
 
 def test_a_joint_loss_has_a_certificate_and_takes_numbers():
-    trained = forel.train(io.BytesIO(vw_text()), JOINT, bits=8, certified=True)
+    trained = forel.train(io.BytesIO(vw_text()), JOINT, bits=8, certificate=True)
     assert sorted(trained.extra["reading"]["classes"]) == ["1", "2", "3"]
     assert "linear model of these 2^8 hashed features" in trained.training.certificate
 

@@ -69,7 +69,7 @@ def test_points_are_exponentially_spaced_in_the_first_pass(file):
 
 
 def test_certificate_values_equal_those_of_a_separate_model(file):
-    _, history, _ = followed(file, probes={"proof": certificate_values}, certified=True)
+    _, history, _ = followed(file, probes={"proof": certificate_values}, certificate=True)
     whole = concatenate(read(file, bits=14))
     curves = history.curves["proof"]
     for k, rows in enumerate(curves["regret"].rows):
@@ -92,7 +92,7 @@ def test_void_bounds_are_left_out():
     for radius in (None, 0.01):
         history = History(proof=certificate_values)
         # Weights at the edge of the box: the worst model of their norm is beyond it, where no theorem holds.
-        train(rows, Settings(alpha=9.0, radius=radius), label="y", bits=4, certified=True, progress=history)
+        train(rows, Settings(alpha=9.0, radius=radius), label="y", bits=4, certificate=True, progress=history)
         history.close()
         found.append(sorted(history.curves["proof"]))
     assert found == [["bound", "floor", "loss", "regret"], ["floor", "loss", "regret"]]

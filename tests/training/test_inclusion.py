@@ -1,15 +1,17 @@
 """Rare features: left out until they are included, the same for any blocks, and resumed to the same bytes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import forel
 from forel.data import Block
-from forel.data.regroup import slice_rows
 from forel.learner.settings import Settings
 from forel.store import ModelFileError
-from forel.training.inclusion import Inclusion, InclusionRule
+from forel.training.inclusion import Inclusion
 from forel.training.model import Model
+from forel.training.shuffle import take_rows
 from forel.training.train import train
 
 SETTINGS = Settings(alpha=0.3)
@@ -27,53 +29,40 @@ def blocks(rows=200, slots=50, seed=1):
     return Block(indptr, indices, values, np.zeros(rows, np.float32)), rng.random(rows) < 0.2
 
 
-def uniform(row, slot, seed):
-    """SplitMix64's finalizer with integers of any size."""
-    mask = (1 << 64) - 1
-    x = ((row + 1) * 0x9E3779B97F4A7C15 + slot * 0xD1B54A32D192ED03 + seed * 0xD1B54A32D192ED03) & mask
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 & mask
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EB & mask
-    return (x ^ (x >> 31)) / 2**64
-
-
-def reference(block, held_out, rule, seed):
+def reference(block, held_out, min_count):
     """The included entries of each row, by a dict of counts."""
     counts, found = {}, []
     for row in range(len(block)):
         span = slice(block.indptr[row], block.indptr[row + 1])
         kept = []
         for slot, value in zip(block.indices[span].tolist(), block.values[span].tolist(), strict=True):
-            seen, limit = counts.get(slot, 0), rule.min_count or 1
-            if seen < limit and not held_out[row]:
-                hit = rule.min_count is not None or uniform(row, slot, seed) < rule.probability
-                seen = counts[slot] = seen + hit
-            if seen >= limit:
+            counts[slot] = counts.get(slot, 0) + (not held_out[row])
+            if counts[slot] >= min_count:
                 kept.append((slot, value))
         found.append(kept)
     return found
 
 
-@pytest.mark.parametrize(
-    "rule", [InclusionRule(3), InclusionRule(1), InclusionRule(None, 0.2), InclusionRule(None, 1.0)]
-)
+@pytest.mark.parametrize("min_count", [3, 1])
 @pytest.mark.parametrize("sizes", [[200], [1] * 200, [3, 64, 1, 132]])
-def test_included_entries_are_those_of_a_dict_of_counts(rule, sizes):
+def test_included_entries_are_those_of_a_dict_of_counts(min_count, sizes):
     block, held_out = blocks()
-    inclusion, found, end = Inclusion(rule, 50, seed=7), [], 0
+    inclusion, found, end = Inclusion(min_count, 50), [], 0
     for size in sizes:
-        part = slice_rows(block, end, end + size)
-        rows = inclusion.apply(part, end, held_out[end : end + size])
+        chosen = np.arange(end, end + size)
+        rows = inclusion(replace(take_rows(block, chosen), held_out=held_out[chosen]))
         for start, stop in zip(rows.indptr[:-1], rows.indptr[1:], strict=True):
             found.append(list(zip(rows.indices[start:stop].tolist(), rows.values[start:stop].tolist(), strict=True)))
         end += size
-    assert found == reference(block, held_out, rule, 7)
+    assert found == reference(block, held_out, min_count)
     before = inclusion.table.copy()
-    inclusion.apply(block, 0, None, first=False)
+    inclusion.begin(2)
+    inclusion(block)
     assert (inclusion.table == before).all()
-    again = Inclusion(rule, 50, seed=7)
-    again.unpack(inclusion.pack())
+    again = Inclusion(min_count, 50)
+    again.unpack(*inclusion.pack())
     assert (again.table == before).all()
-    assert again.included == np.count_nonzero(before >= (rule.min_count or 1))
+    assert again.included == np.count_nonzero(before >= min_count)
 
 
 def filtered(rows, count):
@@ -113,9 +102,8 @@ def bytes_of(trained, path):
 
 
 @pytest.mark.usefixtures("interpreted")
-@pytest.mark.parametrize("rule", [{"min_count": 3}, {"include_probability": 0.3}], ids=str)
-def test_files_do_not_depend_on_blocks_threads_or_interruptions(rule, path, tmp_path):
-    options = {**OPTIONS, **rule, "passes": 2, "holdout": 5}
+def test_files_do_not_depend_on_blocks_threads_or_interruptions(path, tmp_path):
+    options = {**OPTIONS, "min_count": 3, "passes": 2, "holdout": 5}
     whole = bytes_of(train(path, SETTINGS, **options), tmp_path / "m")
     for threads, size in ((0, 200), (2, 700)):
         assert bytes_of(train(path, SETTINGS, threads=threads, block_bytes=size, **options), tmp_path / "n") == whole
@@ -132,9 +120,8 @@ def test_files_do_not_depend_on_blocks_threads_or_interruptions(rule, path, tmp_
     seen = iter(range(4))
     with pytest.raises(KeyboardInterrupt):
         train(path, SETTINGS, progress=stop, **saving, **options)
-    other = {"min_count": 9} if "min_count" in rule else {"include_probability": 0.9}
-    with pytest.raises(ValueError, match=f"{next(iter(rule))}: got .*, expected"):
-        train(path, SETTINGS, resume=True, **saving, **(options | other))
+    with pytest.raises(ValueError, match="min_count: got 9, expected 3"):
+        train(path, SETTINGS, resume=True, **saving, **(options | {"min_count": 9}))
 
 
 @pytest.mark.usefixtures("interpreted")
@@ -143,25 +130,15 @@ def test_a_continued_run_continues_the_counts(tmp_path):
     first = train(ROWS[:100], SETTINGS, min_count=3, **OPTIONS)
     first.save(tmp_path / "m")
     for start in (first, forel.load(tmp_path / "m")):
-        again = train(ROWS[100:], start=start)
+        again = train(ROWS[100:], model=start)
         assert again.learner.state.numbers.tobytes() == whole.learner.state.numbers.tobytes()
         assert (again.training.inclusion.table == whole.training.inclusion.table).all()
     held_out = train(ROWS, SETTINGS, min_count=3, holdout_after=100, **OPTIONS)
     assert (held_out.training.inclusion.table == first.training.inclusion.table).all()
     with pytest.raises(ValueError, match="min_count: got 5, expected 3: training continues with the model's rule"):
-        train(ROWS[100:], start=first, min_count=5)
+        train(ROWS[100:], model=first, min_count=5)
     with pytest.raises(ModelFileError, match="the counts of rare features are missing"):
-        train(ROWS[100:], start=Model(first.learner, first.extra))
-
-
-def test_random_inclusion_has_its_probability():
-    n = 20_000
-    rows = Block(np.array([0, n]), np.arange(n, dtype=np.int32), np.ones(n, np.float32), np.zeros(1, np.float32))
-    inclusion = Inclusion(InclusionRule(None, 0.1), n)
-    for k in range(1, 4):
-        inclusion.apply(rows, k - 1, None)
-        expected = 1 - 0.9**k
-        assert inclusion.included / n == pytest.approx(expected, abs=4 * np.sqrt(expected * (1 - expected) / n))
+        train(ROWS[100:], model=Model(first.learner, first.extra))
 
 
 @pytest.mark.parametrize(
@@ -169,9 +146,7 @@ def test_random_inclusion_has_its_probability():
     [
         ({"min_count": 0}, "min_count: got 0"),
         ({"min_count": 256}, "min_count: got 256, expected 1 to 255"),
-        ({"include_probability": 0.0}, "include_probability: got 0.0, expected a number above 0"),
-        ({"min_count": 2, "include_probability": 0.5}, "include_probability: got 0.5, expected none with min_count"),
-        ({"min_count": 2, "certified": True}, "min_count: got 2, expected none with a certificate"),
+        ({"min_count": 2, "certificate": True}, "min_count: got 2, expected none with a certificate"),
     ],
 )
 def test_invalid_rules_are_refused(options, message):

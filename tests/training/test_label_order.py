@@ -116,7 +116,7 @@ def test_train_warns_once_in_terms_of_its_arguments():
     assert recorded[0].filename == __file__
     assert trained.training.label_order.warning() == expected
     labels = (np.arange(2000) % 10 < np.repeat([1, 1, 2, 4], 500)).astype(int)
-    with pytest.warns(LabelOrderWarning, match="shuffle=0 learns in random order, and share=0.001 follows"):
+    with pytest.warns(LabelOrderWarning, match="shuffle=0 learns in random order, and fixed_share=0.001 follows"):
         train(rows_of(labels), **options)
 
 

@@ -22,7 +22,7 @@ from forel.training.model import load, save
 from forel.training.train import train
 
 SETTINGS = Settings(alpha=0.3, l1=0.5)
-OPTIONS = {"bits": 12, "passes": 2, "holdout": 7, "certified": True, "names": True, "block_bytes": 4000}
+OPTIONS = {"bits": 12, "passes": 2, "holdout": 7, "certificate": True, "names": True, "block_bytes": 4000}
 
 
 @pytest.fixture(scope="module")
@@ -161,12 +161,12 @@ def test_runs_with_user_defined_losses_and_starts_resume(folder, tmp_path, inter
         again = train(folder / "c.svm", settings, resume=True, **options)
         assert again.learner.state.numbers.tobytes() == expected
     again.save(first)
-    expected = train(folder / "c.svm", start=load(first), **options).learner.state.numbers.tobytes()
-    stopped(1, folder / "c.svm", start=load(first), **options)
-    again = train(folder / "c.svm", start=load(first), resume=True, **options)
+    expected = train(folder / "c.svm", model=load(first), **options).learner.state.numbers.tobytes()
+    stopped(1, folder / "c.svm", model=load(first), **options)
+    again = train(folder / "c.svm", model=load(first), resume=True, **options)
     assert again.learner.state.numbers.tobytes() == expected
-    stopped(1, folder / "c.svm", start=load(first), **options)
-    with pytest.raises(ValueError, match=r"start: got None, expected \["):
+    stopped(1, folder / "c.svm", model=load(first), **options)
+    with pytest.raises(ValueError, match=r"model: got None, expected \["):
         train(folder / "c.svm", SETTINGS, resume=True, **options)
 
 
@@ -179,7 +179,7 @@ def test_resuming_with_other_options_or_files_is_refused(folder, tmp_path):
         ({"holdout": 5}, "holdout: got 5, expected 7, as when"),
         ({"passes": 3}, "passes: got 3"),
         ({"names": False}, "names: got False"),
-        ({"certified": False}, "certified: got False"),
+        ({"certificate": False}, "certificate: got False"),
         ({"bits": 13}, "bits: got 13, expected 12"),
         ({"settings": Settings(alpha=0.2)}, "settings: got"),
         ({"source": [source, source]}, "resume: got '2 files', expected the same files as when"),
@@ -253,7 +253,7 @@ from forel.training.model import load
 from forel.training.train import train
 folder = pathlib.Path(sys.argv[1])
 source, model, path = [folder / "1.vw", folder / "2.vw.gz"], folder / "m.forel", folder / "m.forel.checkpoint"
-options = dict(bits=12, passes=2, holdout=7, certified=True, names=True)
+options = dict(bits=12, passes=2, holdout=7, certificate=True, names=True)
 train(source, Settings(alpha=0.3), **options).save(folder / "whole.forel")
 rng, kills = random.Random(5), 0
 def modified():
@@ -278,7 +278,7 @@ while kills < 20:
         sys.exit(f"ended with {code}")
     if path.exists():
         kept = load(path).extra["checkpoint"]
-        print(kept["pass_number"], *kept["place"])
+        print(kept["place"])
 """
 
 

@@ -94,7 +94,7 @@ def test_a_run_of_several_passes_compares_with_the_final_model():
     ]
     rows = [{name: float(value) for name, value in row.items()} for row in rows]
     trained = forel.train(
-        rows, Settings(alpha=0.1), label="y", importance="w", bits=8, certified=True, passes=3, holdout=5
+        rows, Settings(alpha=0.1), label="y", importance="w", bits=8, certificate=True, passes=3, holdout=5
     )
     first = f"this model had an average loss per unit of importance of {trained.report.loss:.4f} on these"
     assert trained.training.certificate.startswith(f"{first} {len(y) * 4 // 5} rows. ")
@@ -103,10 +103,10 @@ def test_a_run_of_several_passes_compares_with_the_final_model():
 @pytest.mark.parametrize("options", [{"loss": "logistic"}, {"loss": "squared"}, {"settings": Settings(alpha=1.0)}])
 def test_rows_without_importance_prove_nothing(options):
     rows = [{"a": 1.0, "w": 0.0, "y": 1.0}, {"a": 2.0, "w": 0.0, "y": 0.0}] * 3
-    trained = forel.train(rows, label="y", importance="w", bits=4, certified=True, **options)
+    trained = forel.train(rows, label="y", importance="w", bits=4, certificate=True, **options)
     assert trained.training.certificate.endswith("on these 6 rows, because no row has a positive importance")
     if "loss" in options:
         assert str(trained.learner.guarantee()).endswith("because no row has a positive importance")
     assert [text for _, _, text in trained.report.lines("loss")] == ["6", "0", "–"]
-    more = forel.train([{"a": 1.0, "w": 2.0, "y": 1.0}], importance="w", start=trained, certified=True)
+    more = forel.train([{"a": 1.0, "w": 2.0, "y": 1.0}], importance="w", model=trained, certificate=True)
     assert "had an average loss" in more.training.certificate

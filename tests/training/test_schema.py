@@ -85,7 +85,7 @@ def test_blocks_resumed_and_continued_runs_have_the_same_schema(tmp_path):
     )
     assert train(str(path), passes=2).extra["schema"] == whole.extra["schema"]
     first = train(ROWS[:70])
-    assert forel.train(ROWS[70:], start=first).extra["schema"] == whole.extra["schema"]
+    assert forel.train(ROWS[70:], model=first).extra["schema"] == whole.extra["schema"]
 
 
 def test_other_rows_are_warned_about_once_with_counts():

@@ -7,7 +7,7 @@ import pytest
 
 import forel
 from forel.learner.settings import Settings
-from forel.training import held_out_rows
+from forel.training import holdout
 from forel.training.scores import mixture_sentence, scores, time_sentence
 
 ONE = Settings(alpha=1.0)
@@ -60,7 +60,7 @@ def test_rows_at_the_end_are_predicted_by_the_final_model():
 
 
 def test_many_held_out_rows_are_thinned_evenly_whatever_the_blocks_and_interruptions(monkeypatch, tmp_path):
-    monkeypatch.setattr(held_out_rows, "MAX_ROWS", 30)
+    monkeypatch.setattr(holdout, "MAX_ROWS", 30)
     rng = np.random.default_rng(1)
     flips = rng.random(600) < 0.5
     text = "".join(f"{int(flip)} |a f{k % 9}\n" for k, flip in enumerate(flips)).encode()
@@ -106,7 +106,7 @@ def test_a_mixture_that_was_trained_before_says_which_rows_its_scores_are_about(
     rows = [{"x": k % 2, "y": int(k % 3 == 0)} for k in range(120)]
     first = forel.train(rows, two, label="y", bits=4)
     assert mixture_sentence(first) == str(first.learner.guarantee())
-    second = forel.train(rows[:50], start=first)
+    second = forel.train(rows[:50], model=first)
     assert mixture_sentence(second).endswith("; the scores above are about the 50 rows of this run")
     assert mixture_sentence(forel.train(rows, ONE, label="y", bits=4)) is None
 

@@ -136,7 +136,7 @@ def test_a_certificate_is_about_the_rows_that_every_pass_learned():
         rows[progress.pass_number] += numbers[numbers % 4 != 3].tolist()
 
     run = {"shuffle": 2, "passes": 3, "holdout": 4}
-    trained = forel.train(coins, ONE, label="y", bits=10, certified=True, progress=note, **run)
+    trained = forel.train(coins, ONE, label="y", bits=10, certificate=True, progress=note, **run)
     assert sorted(rows[1]) == sorted(rows[2]) == sorted(rows[3])
     assert rows[1] != rows[2]
     assert "on these 150 rows" in trained.training.certificate

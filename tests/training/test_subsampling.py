@@ -30,22 +30,22 @@ def blocks(size=1 << 20):
 
 def test_positives_are_kept_and_importances_compensate_for_dropped_negatives():
     (block,) = blocks()
-    kept = Subsampling(0.25, seed=3).apply(block)
+    kept = Subsampling(0.25, seed=3)(block)
     assert np.sum(kept.labels > 0) == np.sum(block.labels > 0)
     negatives = kept.importance[kept.labels < 0]
     assert set(negatives.tolist()) == {4.0}
     assert set(kept.importance[kept.labels > 0].tolist()) == {1.0}
     # 480 negatives: the sum of importances has a standard deviation of about 38.
     assert abs(negatives.sum() - np.sum(block.labels < 0)) < 4 * 38
-    assert np.array_equal(Subsampling(1.0).apply(block).labels, block.labels)
+    assert np.array_equal(Subsampling(1.0)(block).labels, block.labels)
 
 
 def test_the_choice_depends_on_the_number_of_a_row():
     sampling = Subsampling(0.3, seed=1)
-    parts = [sampling.apply(block).labels for block in blocks(200)]
+    parts = [sampling(block).labels for block in blocks(200)]
     (whole,) = blocks()
-    assert np.array_equal(np.concatenate(parts), sampling.apply(whole).labels)
-    assert not np.array_equal(Subsampling(0.3, seed=2).apply(whole).indices, sampling.apply(whole).indices)
+    assert np.array_equal(np.concatenate(parts), sampling(whole).labels)
+    assert not np.array_equal(Subsampling(0.3, seed=2)(whole).indices, sampling(whole).indices)
 
 
 def test_models_are_calibrated_and_resume_to_the_same_bits(tmp_path, interpreted):
@@ -74,7 +74,7 @@ def test_every_pass_keeps_the_same_rows_in_any_order(interpreted, monkeypatch):
         seen[progress.pass_number] |= set(progress.block.numbers.tolist())
 
     forel.train(
-        io.BytesIO(clicks()), ONE, bits=8, subsample=0.5, shuffle=1, passes=2, format="vw", certified=True,
+        io.BytesIO(clicks()), ONE, bits=8, subsample=0.5, shuffle=1, passes=2, format="vw", certificate=True,
         progress=note, block_bytes=500,
     )  # fmt: skip
     assert seen[1] == seen[2]

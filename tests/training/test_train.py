@@ -59,7 +59,7 @@ def test_threads_blocks_and_formats_give_the_same_bytes(folder, tmp_path):
     half = text.index(b"\n", len(text) // 2) + 1
     (tmp_path / "1.vw").write_bytes(text[:half])
     (tmp_path / "2.vw").write_bytes(text[half:])
-    common = {"passes": 2, "holdout": 7, "bits": 16, "certified": True}
+    common = {"passes": 2, "holdout": 7, "bits": 16, "certificate": True}
     for k, (threads, block_bytes) in enumerate([(0, 1 << 20), (1, 1000), (3, 30_000)]):
         trained = train(folder / "a.vw", SETTINGS, threads=threads, block_bytes=block_bytes, **common)
         trained.save(tmp_path / f"{k}.forel")
@@ -109,7 +109,7 @@ def test_train_evaluate_predict_inspect(folder, tmp_path):
     )
     assert [title for title in titles if title not in done.stdout] == []
     assert "average      since       rows" in done.stderr
-    direct = train(folder / "a.vw", SETTINGS, bits=18, holdout=10, certified=True)
+    direct = train(folder / "a.vw", SETTINGS, bits=18, holdout=10, certificate=True)
     assert f"{direct.report.loss:.6f}" in done.stdout
     assert len(written.read_text().split()) == 3000
     seen = json.loads(command("evaluate", folder / "a.vw", "--model", path, "--json").stdout)
@@ -157,19 +157,19 @@ def test_continuing_a_model_equals_training_on_all_rows(folder, tmp_path):
     (tmp_path / "1.vw").write_bytes(text[:half])
     (tmp_path / "2.vw").write_bytes(text[half:])
     train(tmp_path / "1.vw", SETTINGS, bits=16).save(tmp_path / "m.forel")
-    again = train(tmp_path / "2.vw", start=load(tmp_path / "m.forel"))
+    again = train(tmp_path / "2.vw", model=load(tmp_path / "m.forel"))
     whole = train(folder / "a.vw", SETTINGS, bits=16).learner
     assert again.learner.state.records.tobytes() == whole.state.records.tobytes()
     # Names too are those of one run, and are kept on without being asked for.
     train(tmp_path / "1.vw", SETTINGS, bits=11, names=True).save(tmp_path / "n.forel")
-    named = train(tmp_path / "2.vw", start=load(tmp_path / "n.forel"), block_bytes=999).names
+    named = train(tmp_path / "2.vw", model=load(tmp_path / "n.forel"), block_bytes=999).names
     whole = train(folder / "a.vw", SETTINGS, bits=11, names=True).names
     assert all(np.array_equal(a, b) for a, b in zip(named.pack(), whole.pack(), strict=True))
     assert named.collisions == whole.collisions > 0
     with pytest.raises(ValueError, match="training continues with the model's settings"):
-        train(tmp_path / "2.vw", Settings(alpha=0.7), start=load(tmp_path / "m.forel"))
+        train(tmp_path / "2.vw", Settings(alpha=0.7), model=load(tmp_path / "m.forel"))
     with pytest.raises(ValueError, match="bits: got 20, expected 16"):
-        train(tmp_path / "2.vw", start=load(tmp_path / "m.forel"), bits=20)
+        train(tmp_path / "2.vw", model=load(tmp_path / "m.forel"), bits=20)
 
 
 def test_holdout_after_holds_out_the_last_rows(folder, tmp_path):
@@ -331,7 +331,7 @@ def test_generate_is_deterministic(tmp_path):
 
 
 def test_a_trained_model_is_printed_as_a_short_summary(interpreted):
-    trained = forel.train([{"a": k % 3, "y": k % 2} for k in range(20)], label="y", bits=4, certified=True)
+    trained = forel.train([{"a": k % 3, "y": k % 2} for k in range(20)], label="y", bits=4, certificate=True)
     first, *lines = repr(trained).splitlines()
     assert (first, *lines[::2][:2]) == ("Model", "  kind: mixture", "  rows: 20")
     assert lines[1].startswith("  settings: loss=logistic, ")

@@ -25,6 +25,7 @@ ARGUMENTS = {
     "cache": "--keep-cache",
     "certified": "--certificate",
     "checkpoint_every": "--checkpoint",
+    "fixed_share": "--share",
     "slices": "--slice",
 }
 # What Python does, and the command line by another command, or not at all.

@@ -19,8 +19,8 @@ from forel.data.options import BLOCK_BYTES
 from forel.store import ServingChoice, choose_serving
 from forel.training.history import History, certificate_values, mixture_weights
 from forel.training.model import Model, save
+from forel.training.progress import Progress, reads_model
 from forel.training.progress_bar import size_of
-from forel.training.state import Progress, reads_model
 from forel.validation import refuse
 
 __all__ = [

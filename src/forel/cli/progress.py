@@ -10,9 +10,9 @@ from forel.cli.printing import counted, jsonable, mixture_summary, print_json, s
 from forel.learner.keyed import KeyedModels
 from forel.training.calibrating import Calibrated
 from forel.training.model import Model
+from forel.training.progress import Progress
 from forel.training.progress_bar import size_of
 from forel.training.scores import mixture_sentence, scores, time_sentence
-from forel.training.state import Progress
 
 __all__ = ["Reporter", "calibration_sentence", "print_summary"]
 

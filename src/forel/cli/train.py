@@ -180,7 +180,7 @@ def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", LabelOrderWarning)  # printed below, with the options of the command
                 trained = train(
-                    source, chosen.settings, **_run_arguments(options), start=chosen.stored, copy=False,
+                    source, chosen.settings, **_run_arguments(options), model=chosen.stored, copy=False,
                     progress=Observers(observers),
                     **cluster, **saving, **reading,
                 )  # fmt: skip
@@ -243,8 +243,8 @@ def _run_arguments(options: TrainOptions) -> Mapping[str, Any]:
         "holdout": 0 if options.holdout_off else options.holdout,
         "holdout_after": None if options.holdout_off else options.holdout_after,
         "threads": options.threads,
-        "certified": options.certificate,
-        "share": options.share,
+        "certificate": options.certificate,
+        "fixed_share": options.share,
         "by": options.by,
         "fallback": options.fallback,
         "cache": options.cache,
@@ -252,5 +252,4 @@ def _run_arguments(options: TrainOptions) -> Mapping[str, Any]:
         "subsample": options.subsample,
         "calibrate": options.calibrate,
         "min_count": options.min_count,
-        "include_probability": options.include_probability,
     }

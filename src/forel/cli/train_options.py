@@ -144,15 +144,6 @@ class TrainOptions:
             show_default=False,
         ),
     ] = None
-    include_probability: Annotated[
-        float | None,
-        typer.Option(
-            "--include-probability",
-            help="Ignore a feature until a random row, which is each of its rows with this probability.",
-            rich_help_panel=MODEL,
-            show_default=False,
-        ),
-    ] = None
     calibrate: Annotated[
         bool,
         typer.Option(

@@ -34,6 +34,7 @@ class Block:
         summed
     slices : values of the columns in the option ``slices``, a row for each column; empty where one is missing
     numbers : the number of each row in its source, from 0, in whatever order rows come; None where it is not counted
+    held_out : which rows are not learned from, once that is decided; None for none
 
     >>> block = Block(np.array([0, 2, 3]), np.int32([4, 1, 4]), np.float32([1, 2, 3]), np.float32([1, 0]))
     >>> len(block), block.importance.tolist()
@@ -57,6 +58,7 @@ class Block:
     label_words: tuple[str, ...] | None = None
     slices: NDArray[np.object_] | None = None
     numbers: NDArray[np.int64] | None = None
+    held_out: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         if self.importance is None:

@@ -21,7 +21,17 @@ from forel.data.sources.detect import FORMATS
 from forel.data.sources.streams import LONGEST
 from forel.validation import refuse, repeated, several, whole
 
-__all__ = ["BLOCK_BYTES", "COLUMNS", "LENIENT", "MEANING", "STORED", "ReadKeywords", "ReadOptions", "Use"]
+__all__ = [
+    "BLOCK_BYTES",
+    "COLUMNS",
+    "LENIENT",
+    "MEANING",
+    "STORED",
+    "OtherReadKeywords",
+    "ReadKeywords",
+    "ReadOptions",
+    "Use",
+]
 
 OBJECTS = 16  # an object parsed from JSON takes about this many times the memory of its text
 SEQUENCES = ("keep", "ignore", "categories", "log", "bucket", "text", "date", "missing", "interactions", "slices")
@@ -294,21 +304,14 @@ def _with(use: Use) -> tuple[str, ...]:
 MEANING, STORED, RESUME, COLUMNS, LENIENT = map(_with, (Use.MEANING, Use.STORED, Use.RESUME, Use.COLUMNS, Use.LENIENT))
 
 
-class ReadKeywords(TypedDict, total=False):
-    """The options as keywords, for type checkers: sequences may be any iterables, and ``names`` a ``Names``."""
+class OtherReadKeywords(TypedDict, total=False):
+    """The options that are not among the typed parameters of ``forel.train``, as keywords for type checkers."""
 
     encoding: str | None
-    bits: int | None
-    label: str | None
-    importance: str | None
     positive: str | None
-    classes: int | str | Iterable[str] | None
-    keep: Iterable[str] | None
-    ignore: Iterable[str] | None
     categories: Iterable[str] | None
     log: Iterable[str] | None
     bucket: Iterable[str] | None
-    text: Iterable[str] | None
     ngram: int | None
     skips: int | None
     char_ngram: str | None
@@ -317,7 +320,6 @@ class ReadKeywords(TypedDict, total=False):
     header: bool | None
     missing: Iterable[str] | None
     decimal: str | None
-    interactions: Iterable[Any] | None
     zero_based: bool | Literal["auto"] | None
     constant: bool | None
     kinds: Mapping[str, str] | None
@@ -326,8 +328,21 @@ class ReadKeywords(TypedDict, total=False):
     strict: bool | None
     tags: bool | None
     slices: Iterable[str] | None
-    names: bool | Names | None
     entry_names: bool | None
     on_error: Literal["raise", "skip"] | None
     block_bytes: int | None
     line_limit: int | None
+
+
+class ReadKeywords(OtherReadKeywords, total=False):
+    """The options as keywords, for type checkers: sequences may be any iterables, and ``names`` a ``Names``."""
+
+    bits: int | None
+    label: str | None
+    importance: str | None
+    classes: int | str | Iterable[str] | None
+    keep: Iterable[str] | None
+    ignore: Iterable[str] | None
+    text: Iterable[str] | None
+    interactions: Iterable[Any] | None
+    names: bool | Names | None

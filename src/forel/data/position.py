@@ -6,14 +6,13 @@ __all__ = ["BEGINNING", "Position"]
 
 
 class Position(NamedTuple):
-    """A position between two blocks, or within one; positions are ordered.
+    """A position between two blocks; positions are ordered.
 
     Parameters
     ----------
     file : number of files before it
     blocks : number of blocks of the next file before it; 0 in line formats, where ``bytes`` locates it
     bytes, line : uncompressed bytes of a line format before it, and the number of the next line
-    rows : number of rows of the next block before it, where blocks are regrouped
 
     >>> Position(0, 0, 90, 3) < Position(1)
     True
@@ -23,7 +22,6 @@ class Position(NamedTuple):
     blocks: int = 0
     bytes: int = 0
     line: int = 1
-    rows: int = 0
 
 
 BEGINNING = Position()

@@ -1,50 +1,46 @@
 """Training of one model for each key of the rows, each as if it were trained on its rows alone."""
 
 import os
-import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data import Block, Names, Problems, ReadOptions
-from forel.data.features.kinds import Kinds
-from forel.data.holdout import Holdout
-from forel.data.labels import ClassNames, padded_names
-from forel.data.regroup import regroup
+from forel.data import Block, Names, Position, ReadOptions, concatenate
+from forel.data.labels import padded_names
+from forel.data.position import BEGINNING
 from forel.learner.grid import without_filters
 from forel.learner.keyed import ALL, CompactLearner, KeyedLearner, KeyedModels, KeyedRows, LearnerOptions, key_text
 from forel.learner.learner import Learner
 from forel.learner.rows import CoalescedRows
 from forel.learner.settings import Settings
 from forel.store.atomic import Path
-from forel.store.header import user_defined_loss
+from forel.store.header import settings_to_json, user_defined_loss
 from forel.store.locks import exclusive_lock
 from forel.training.calibrating import Calibrator, check_calibration
-from forel.training.checkpoint import CheckpointWriter, read_checkpoint, run_fingerprint
+from forel.training.checkpoint import Checkpoints, open_checkpoint, restore
 from forel.training.classes import count_classes, metrics_for
-from forel.training.key_totals import KeyTotals
-from forel.training.labels import label_encoder
-from forel.training.learning import counted_blocks, marked_blocks, with_labels
-from forel.training.metrics import StreamMetrics
+from forel.training.holdout import Holdout
+from forel.training.key_summary import KeySummary
+from forel.training.labels import EncodeLabels
+from forel.training.measures import Measures, Slices
 from forel.training.model import Model
 from forel.training.passes import Passes
+from forel.training.progress import Callback, Progress
 from forel.training.result import Training
 from forel.training.row_cache import is_one_shot
-from forel.training.schema import SchemaTracker
-from forel.training.slices import SliceMetrics, slice_tables
-from forel.training.state import Progress, TrainingState
+from forel.training.run import Observer, Run, Step, Transform
+from forel.training.schema import SchemaOfRun
 from forel.validation import refuse
 
 __all__ = ["KeyLearners", "LocalKeys", "train_by_key"]
 
 FEWEST, MOST, ROWS_PER_KEY = 1 << 14, 1 << 19, 256  # rows that are learned at a time
-PENDING = 2  # groups of rows that are learned while others are read
 
 
 class KeyLearners(Protocol):
@@ -84,14 +80,166 @@ class LocalKeys:
         return self._learner
 
 
+class Keys(Transform):
+    """Numbers keys in the order of their first rows, and holds rows out by their numbers among those of their key.
+
+    >>> keys = Keys("country", Holdout())
+    >>> [numbers.tolist() for numbers in keys.number([b"NO", b"IT", b"NO"])]
+    [[0, 1, 0], [0, 0, 1]]
+    """
+
+    name = "keys"
+
+    def __init__(self, by: str, rule: Holdout) -> None:
+        self.by, self._rule = by, rule
+        self.codes: dict[bytes, int] = {}
+        self.rows = np.zeros(0, np.int64)  # of each key, in this pass
+        self.waiting: deque[NDArray[np.int64]] = deque()  # codes of blocks that are not learned yet
+
+    def __call__(self, block: Block) -> Block:
+        """Return a block with the rows of keys that are held out."""
+        assert block.slices is not None
+        if not self.codes and not any(block.slices[0]):
+            raise ValueError(f"by: got {self.by!r}, which no row has, expected a column, or a namespace of VW text")
+        codes, numbers = self.number(block.slices[0])
+        self.waiting.append(codes)
+        return replace(block, held_out=self._rule.mask(numbers))
+
+    def number(self, values: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the codes of keys, and the number of each row among those of its key, from 0."""
+        known = self.codes
+        codes = np.array([known.setdefault(value, len(known)) for value in values], np.int64)
+        self.rows = np.pad(self.rows, (0, len(known) - self.rows.size))
+        order = np.argsort(codes, kind="stable")
+        starts = np.searchsorted(codes[order], np.arange(len(known)))
+        numbers = np.empty(codes.size, np.int64)
+        numbers[order] = np.arange(codes.size) - starts[codes[order]] + self.rows[codes[order]]
+        self.rows += np.bincount(codes, minlength=len(known))
+        return codes, numbers
+
+    def end(self, pass_number: int, last: bool) -> None:
+        """Count rows anew."""
+        self.rows = np.zeros_like(self.rows)
+
+    def pack(self) -> tuple[Any, dict[str, NDArray[Any]]]:
+        """Return the keys, a character for each byte, and their rows."""
+        return [key.decode("latin-1") for key in self.codes], {"rows": self.rows}
+
+    def unpack(self, known: Any, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Replace the state by one that :meth:`pack` returned."""
+        self.codes = {key.encode("latin-1"): code for code, key in enumerate(known)}
+        self.rows = arrays["rows"].astype(np.int64)
+
+
+class KeyedModelsInTraining(Observer):
+    """Learns blocks with the model of the key of each row, and sums the losses of each key.
+
+    Parameters
+    ----------
+    keys : numbers them, before a block is learned
+    learners : learn the models
+    fallback : whether a model learns all rows
+    metrics : returns empty metrics, for the losses of rows
+    """
+
+    name = "losses of keys"
+
+    def __init__(self, keys: Keys, learners: KeyLearners, fallback: bool, measures: Measures) -> None:
+        self._keys, self._learners, self._fallback, self._measures = keys, learners, fallback, measures
+        self.sums = np.zeros((2, 3, 0))  # of rows learned from and held out: rows, importance and loss by key
+        self.codes = np.zeros(0, np.int64)  # of the last block that was predicted
+        self.others: NDArray[Any] | None = None  # margins of the model of all rows
+
+    def learn(self, block: Block, again: bool) -> Callable[[], NDArray[Any]]:
+        """Start to learn a block; return a function that waits for its margins."""
+        codes = self._keys.waiting.popleft()
+        rows = CoalescedRows(*block.rows)
+        given = KeyedRows(codes, rows, block.labels, block.importance, block.held_out, again)
+        waits = [self._learners.learn(given)]
+        if self._fallback:
+            waits.append(self._learners.learn(replace(given, codes=np.full(codes.size, ALL))))
+
+        def finish() -> NDArray[Any]:
+            margins, *others = (wait() for wait in waits)
+            one = margins.shape[1] == 1
+            self.codes, self.others = codes, others[0][:, 0] if others and one else None
+            return margins[:, 0] if one else margins
+
+        return finish
+
+    def after_block(self, step: Step) -> None:
+        """Add the losses of rows, one at a time, so that sums do not depend on how rows are grouped."""
+        out, first = step.block.held_out, step.place.pass_number == 1
+        more = int(self.codes.max(initial=-1)) + 1 - self.sums.shape[2]
+        self.sums = np.pad(self.sums, ((0, 0), (0, 0), (0, max(more, 0))))
+        if first:
+            self._add(0, self.codes[step.learned], self._measures.scores)
+        if out is not None:
+            self._add(1, self.codes[out], self._measures.held_out_scores)
+
+    def _add(self, place: int, codes: NDArray[np.int64], scores: Any) -> None:
+        for k, column in enumerate((np.ones(codes.size), scores.weights, scores.weights * scores.losses)):
+            np.add.at(self.sums[place, k], codes, column)
+
+    def end(self, pass_number: int, last: bool) -> None:
+        """Forget the losses of held-out rows, if the next pass has them too."""
+        if not last:
+            self.sums[1] = 0.0
+
+    def summaries(self, models: KeyedModels, held_out: bool) -> Iterator[KeySummary]:
+        """Yield the summary of each key."""
+        for key, code in zip(models, range(len(models)), strict=True):
+            (rows, weight, loss), (other_rows, other_weight, other_loss) = self.sums[:, :, code].tolist()
+            mean = loss / weight if weight else None
+            own: dict[str, Any] = {}
+            if models.certified and rows:
+                learner = models.learner.models[code].sorted().learner
+                floor = learner.loss_floor(loss=(mean or 0.0) * weight).of_hashed_features(models.features).tightest()
+                own = {"floor": floor.proved, "certificate": floor.summary()}
+            if held_out:
+                own |= {"holdout_rows": int(other_rows)}
+                own |= {"holdout_loss": other_loss / other_weight} if other_weight else {}
+            yield KeySummary(key, int(rows), weight, mean, **own)
+
+    def pack(self) -> tuple[Any, dict[str, NDArray[Any]]]:
+        """Return the sums."""
+        return None, {"sums": self.sums.reshape(6, -1)}
+
+    def unpack(self, known: Any, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Replace the sums by those that :meth:`pack` returned."""
+        self.sums = np.array(arrays["sums"]).reshape(2, 3, -1)
+
+
+@dataclass(eq=False)
+class GroupedPasses(Passes):
+    """Passes over large groups of blocks, so that each key has several rows in one; every pass reads the source."""
+
+    keys: Keys | None = None
+
+    def blocks(self, pass_number: int, start: Position | None = BEGINNING, before: int = 0) -> Iterator[Block]:
+        """Yield groups of blocks."""
+        waiting, rows = list[Block](), 0
+        for block in super().blocks(pass_number, start, before):
+            waiting.append(block)
+            rows += len(block)
+            if rows >= min(max(FEWEST, ROWS_PER_KEY * (len(self.keys.codes) if self.keys else 0)), MOST):
+                yield concatenate(waiting)
+                waiting, rows = [], 0
+        if waiting:
+            yield concatenate(waiting)
+
+    def _blocks(self, pass_number: int, reader: Any) -> Iterator[Block]:
+        return self._ordered(reader)  # a cache has no values of columns
+
+
 def train_by_key(
     source: Any,
     settings: Settings,
     options: ReadOptions,
     by: str,
     *,
+    rule: Holdout,
     fallback: bool = False,
-    holdout: Holdout,
     passes: int = 1,
     certified: bool = False,
     share: float | None = None,
@@ -108,8 +256,8 @@ def train_by_key(
     """Train a model for each value of a column; arguments are those of :func:`forel.training.train.train`.
 
     >>> rows = [{"country": "NO", "x": 1, "y": 1}, {"country": "IT", "x": 1, "y": 0}] * 20
-    >>> found = train_by_key(rows, Settings(alpha=1.0), ReadOptions(label="y", bits=10), "country", holdout=Holdout())
-    >>> [(one.key, one.rows, round(one.loss, 2)) for one in found.keys]
+    >>> found = train_by_key(rows, Settings(alpha=1.0), ReadOptions(label="y", bits=10), "country", rule=Holdout())
+    >>> [(one.key, one.rows, round(one.loss, 2)) for one in found.training.keys]
     [('NO', 20, 0.11), ('IT', 20, 0.11)]
     """
     if by in options.slices:
@@ -118,181 +266,82 @@ def train_by_key(
         raise refuse("passes", passes, "1 with by (--by) and a certificate, which is about the rows of one pass")
     if passes > 1 and is_one_shot(source):
         raise refuse("passes", passes, "1 with by (--by) and a stream, which can be read only once; give a file")
-    options = options.updated({"slices": (by, *options.slices)})
-    problems, classes, schema = Problems(options.on_error), ClassNames(options.classes), SchemaTracker(options)
-    stored, learners = options.updated({"slices": ()}).stored, learners or LocalKeys()
-
-    def new_metrics(chosen: LearnerOptions) -> StreamMetrics:
-        return metrics_for(chosen.settings, chosen.learner(1), classes.names)
-
-    with Passes(source, options, 1, None, threads, cluster) as source_blocks, ExitStack() as stack:
-        chosen, models, state, begun, save = None, dict[int, CompactLearner](), None, None, None
+    sliced, options = options.slices, options.updated({"slices": (by, *options.slices)})
+    reading, elsewhere, learners = options.updated({"slices": ()}).stored, learners, learners or LocalKeys()
+    with ExitStack() as stack:
+        blocks = GroupedPasses(source, options, passes, None, threads, cluster, names=names)
+        stack.enter_context(blocks)
+        keys = blocks.keys = Keys(by, rule)
+        found = begun = None
+        fingerprint: dict[str, Any] = {}
         if checkpoint is not None:
-            fingerprint = run_fingerprint(source_blocks, holdout, settings, certified, share, None)
-            fingerprint |= {"passes": passes, "by": by, "fallback": fallback}
-            fingerprint |= {"calibrate": True} if calibrate else {}
             stack.enter_context(exclusive_lock(checkpoint))
+            fingerprint = {
+                **blocks.fingerprint, "holdout": rule.every, "holdout_after": rule.after, "certificate": certified,
+                "settings": settings_to_json(settings), "fixed_share": share, "by": by, "fallback": fallback,
+                "calibrate": calibrate,
+            }  # fmt: skip
             if resume and os.path.exists(checkpoint):
-                found, state = read_checkpoint(
-                    checkpoint, fingerprint, problems, classes, schema,
-                    lambda model: new_metrics(model.learner.options), user_defined_loss(settings),
-                )  # fmt: skip
-                chosen, models = found.learner.options, found.learner.models
-            where = (1, 0) if state is None else (state.pass_number, state.rows)
-            save = CheckpointWriter(checkpoint, checkpoint_every, fingerprint, {"reading": stored}, *where)
-        if chosen is None or state is None:
-            kinds, counts = Kinds(options.kinds), deque[tuple[int, int]]()
-            first = source_blocks.blocks(1, problems, names, kinds=kinds, classes=classes)
-            count, begun = count_classes(options, settings, classes, counted_blocks(first, problems, counts))
+                found = open_checkpoint(checkpoint, fingerprint, user_defined_loss(settings))
+        if found is None:
+            count, begun = count_classes(blocks, settings, blocks.blocks(1))
             if certified and count is not None and not settings.loss_function.joint:
-                raise refuse("certified", certified, "False for classes one against the rest; use loss='softmax'")
-            settings = settings if count is None else without_filters(settings)
-            chosen = LearnerOptions(1 << options.bits, settings, count, np.float32, certified, share)
-            metrics = new_metrics(chosen), new_metrics(chosen)
-            slices = [SliceMetrics(column, metrics[0]) for column in options.slices[1:]]
-            state = TrainingState(
-                *metrics, problems, names, counts=counts, kinds=kinds, classes=classes, schema=schema, slices=slices,
-                keys=KeyTotals(),
+                raise refuse("certificate", True, "False for classes one against the rest; use loss='softmax'")
+            chosen = LearnerOptions(
+                1 << options.bits, settings if count is None else without_filters(settings), count, np.float32,
+                certified, share,
             )  # fmt: skip
-            if calibrate:
-                check_calibration(settings, count)
-                state.calibrator = Calibrator(partial(new_metrics, chosen), options.slices[1:])
-        learners.start(chosen, models)
-        run = _Run(by, learners, holdout, fallback, chosen, state)
-        started = time.perf_counter() - state.seconds
-        while state.pass_number <= passes:
-            for update in run.learn_pass(source_blocks, begun, save):
-                state.seconds = time.perf_counter() - started
-                if progress is not None:
-                    progress(update)
-            holdout_report = state.holdout.report() if any(holdout) else None
-            calibrated = None if state.calibrator is None else state.calibrator.result(any(holdout))
-            run.next_pass(new_metrics, state.pass_number < passes)
-            begun = None
-    if not state.first_pass[0]:
-        hint = f"; {problems.count} were malformed, the first: {problems.messages[0]}" if problems.messages else ""
-        raise refuse("source", "no examples", "at least one" + hint)
-    stored |= ({"kinds": state.kinds.known} if state.kinds.known else {}) | (
-        {} if chosen.classes is None else {"classes": list(padded_names(classes.names, chosen.classes))}
-    )
-    trained, reports = run.models(), tuple(one.report() for one in state.finished)
-    rows, entries = state.first_pass
-    training = Training(
-        report=reports[0], holdout=holdout_report, passes=reports, rows=rows, entries=entries,
-        seconds=time.perf_counter() - started, problems=problems, slices=slice_tables(state.slices, warn=True),
-        calibrated=calibrated, keys=tuple(run.keys.summaries(trained, any(holdout))), checkpoint=checkpoint,
-    )  # fmt: skip
-    return Model.trained(trained, training, state.names, stored, schema.schema(state.kinds))
+            learners.start(chosen, {})
+        else:
+            chosen, blocks.names = found.learner.learner.options, found.names
+            learners.start(chosen, found.learner.learner.models)
+            restore(found, [blocks], checkpoint or "")
+        new_metrics = partial(metrics_for, chosen.settings, chosen.learner(1), blocks.classes.names)
+        measures = Measures(new_metrics)
+        losses = KeyedModelsInTraining(keys, learners, fallback, measures)
+        slices, calibrator = Slices(sliced, measures), None
+        schema = SchemaOfRun(blocks)
+        observers: list[Observer] = [measures, slices, losses]
+        if calibrate:
+            check_calibration(chosen.settings, chosen.classes)
+            calibrator = Calibrator(new_metrics, sliced, keys=lambda: (losses.codes, losses.others))
+            observers.append(calibrator)
 
+        def classes() -> tuple[str, ...]:
+            return () if chosen.classes is None else tuple(padded_names(blocks.classes.names, chosen.classes))
 
-@dataclass
-class _Run:
-    """A run: learners, the state of training, and rows whose margins are not known yet."""
+        def stored() -> dict[str, Any]:
+            known = blocks.kinds.known
+            named = {"classes": list(classes())} if classes() else {}
+            return {**reading, **({"kinds": known} if known else {}), **named}
 
-    by: str
-    learners: KeyLearners
-    holdout: Holdout
-    fallback: bool
-    options: LearnerOptions
-    state: TrainingState
-    pending: deque[Any] = field(default_factory=deque)
-    negative: float | None = None  # label of the negative class, which the first pass has found
+        def models() -> KeyedModels:
+            calibrations = None if calibrator is None else calibrator.states
+            return KeyedModels(by, [key_text(key) for key in keys.codes], learners.collect(), calibrations)
 
-    @property
-    def keys(self) -> KeyTotals:
-        """The totals of keys."""
-        assert self.state.keys is not None
-        return self.state.keys
+        def report(step: Step) -> Progress:
+            place, no_model = step.place, cast(Learner, None)  # models may be elsewhere
+            return Progress(
+                place.pass_number, place.rows, place.entries, place.bytes, measures.progressive, measures.holdout,
+                step.block, step.margins, no_model, classes(), None if calibrator is None else calibrator.margins,
+            )  # fmt: skip
 
-    def models(self) -> KeyedModels:
-        """Return the models of all keys."""
-        calibrations = None if self.state.calibrator is None else self.state.calibrator.states
-        return KeyedModels(self.by, [key_text(key) for key in self.keys.codes], self.learners.collect(), calibrations)
-
-    def rows_at_a_time(self) -> int:
-        """Return the number of rows to learn next."""
-        return min(max(FEWEST, ROWS_PER_KEY * len(self.keys.codes)), MOST)
-
-    def next_pass(self, new_metrics: Callable[[LearnerOptions], StreamMetrics], more: bool) -> None:
-        """End this pass, and begin the next one if there are more."""
-        self.negative = self.state.negative_label
-        self.state.next_pass(lambda: new_metrics(self.options))
-        if more:
-            self.keys.next_pass()
-
-    def learn_pass(
-        self, passes: Passes, begun: Iterator[Block] | None, save: CheckpointWriter | None
-    ) -> Iterator[Progress]:
-        """Learn from the remaining blocks of the current pass, which may have begun; write checkpoints."""
-        state, first = self.state, self.state.pass_number == 1
-        problems, names = (state.problems, state.names) if first else (Problems(state.problems.on_error), None)
-        negative = self.negative if state.negative_label is None else state.negative_label
-        seen, options = state.kinds.seen if passes.options.label is None else None, self.options
-        labels = label_encoder(options.settings, problems, options.classes, state.classes.names, negative, seen)
-        if begun is None:  # rows have the values of columns, which a cache has not: each pass reads the source
-            place = None if state.place is None else state.place._replace(rows=0)
-            begun = passes.blocks(1, problems, names, place, state.kinds, state.classes)
-            begun = counted_blocks(begun, state.problems, state.counts)
-        encoded = (with_labels(block, labels) for block in marked_blocks(begun, state))
-        for block in regroup(encoded, self.rows_at_a_time, state.place):
-            if first:
-                state.schema.add(block, state.kinds)
-            self._start(block)
-            state.negative_label = labels.negative
-            while len(self.pending) > PENDING:
-                yield self._measure()
-            if save is not None and save.due(state):
-                yield from self._save(save)
-        yield from self._save(save)
-
-    def _save(self, save: CheckpointWriter | None) -> Iterator[Progress]:
-        """Measure all rows that were learned, and write a checkpoint if it is due."""
-        while self.pending:
-            yield self._measure()
-        if save is not None and save.due(self.state):
-            save(self.models(), self.state)
-
-    def _start(self, block: Block) -> None:
-        """Start to learn a block."""
-        assert block.slices is not None
-        if not self.state.rows and not self.pending and not any(block.slices[0]):
-            raise ValueError(f"by: got {self.by!r}, which no row has, expected a column, or a namespace of VW text")
-        codes, numbers = self.keys.number(block.slices[0])
-        again = self.state.pass_number > 1
-        held_out = self.holdout.mask(numbers)
-        given = KeyedRows(codes, CoalescedRows(*block.rows), block.labels, block.importance, held_out, again)
-        waits = [self.learners.learn(given)]
-        if self.fallback:
-            everything = replace(given, codes=np.full(codes.size, ALL))
-            waits.append(self.learners.learn(everything))
-        self.pending.append((block, given, waits))
-
-    def _measure(self) -> Progress:
-        """Update the metrics by the margins of the oldest block."""
-        state, count = self.state, self.options.classes
-        classes = () if count is None else padded_names(state.classes.names, count)
-        block, given, waits = self.pending.popleft()
-        margins, *others = (wait() for wait in waits)
-        margins = margins if classes else margins[:, 0]
-        learned = np.ones(len(block), bool) if given.held_out is None else ~given.held_out
-        for held_out, some in ((False, learned), (True, ~learned)):
-            metrics = state.holdout if held_out else state.progressive
-            scores = metrics.add(margins[some], given.labels[some], given.importance[some])
-            if held_out or state.pass_number == 1:
-                self.keys.add(held_out, given.codes[some], scores)
-            if not held_out and state.pass_number == 1:
-                for values, by_value in zip(block.slices[1:], state.slices, strict=True):
-                    by_value.add(values[some], scores)
-        calibrated = None
-        if state.calibrator is not None:
-            own, first = replace(block, slices=block.slices[1:]), state.pass_number == 1
-            calibrated = state.calibrator.add(own, margins, given.held_out, first, given.codes)
-            for each in others:  # the model of all rows
-                state.calibrator.fit(own, each[:, 0], given.held_out, first)
-        state.rows += len(block)
-        state.entries += block.indices.size
-        state.bytes += block.size
-        state.place = block.after
-        counts = state.pass_number, state.rows, state.entries, state.bytes
-        no_model = cast(Learner, None)  # models may be elsewhere
-        return Progress(*counts, state.progressive, state.holdout, block, margins, no_model, classes, calibrated)
+        if progress is not None:
+            observers.append(Callback(progress, report))
+        labels = EncodeLabels(chosen.settings, chosen.classes, blocks)
+        run = Run(blocks, losses.learn, [labels, schema, keys], observers, elsewhere is not None, begun=begun)
+        if checkpoint is not None:
+            extra = lambda: {"reading": stored(), **schema.extra()}  # noqa: E731
+            observers.append(Checkpoints(checkpoint, checkpoint_every, fingerprint, models, extra, blocks, run))
+        if found is not None:
+            run.place = restore(found, run.parts, checkpoint or "")
+        place = run.finish()
+        trained, held_out = models(), bool(rule)
+        training = Training(
+            report=measures.reports()[0], holdout=measures.last_holdout.report() if held_out else None,
+            passes=measures.reports(), rows=place.first_pass[0], entries=place.first_pass[1], seconds=place.seconds,
+            compiling=place.compiling, problems=blocks.problems, slices=slices.tables(warn=True),
+            calibrated=None if calibrator is None else calibrator.result(held_out),
+            keys=tuple(losses.summaries(trained, held_out)), checkpoint=checkpoint,
+        )  # fmt: skip
+        return Model.trained(trained, training, blocks.names, stored(), schema.extra().get("schema", {}))

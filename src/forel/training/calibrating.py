@@ -16,8 +16,10 @@ from forel.learner.keyed import ALL
 from forel.learner.settings import Settings
 from forel.losses.margin import Mixing
 from forel.store.calibration import Calibration, calibration_of, calibration_state
+from forel.training.measures import Measures, Slices
 from forel.training.metrics import Report, StreamMetrics
-from forel.training.slices import SliceMetrics, SliceTable, slice_tables
+from forel.training.run import Observer, Step
+from forel.training.slices import SliceTable
 from forel.validation import refuse
 
 __all__ = ["Calibrated", "Calibrator", "check_calibration"]
@@ -25,6 +27,7 @@ __all__ = ["Calibrated", "Calibrator", "check_calibration"]
 PRIOR = 10.0  # the precision at first: a and b stay close to 1 and 0 for about as many rows
 # a, b, and the three entries of H, as in forel.learner.kernels.calibration, which imports numba.
 INITIAL = (1.0, 0.0, PRIOR, 0.0, PRIOR)
+Keys = Callable[[], tuple[NDArray[np.int64], NDArray[Any] | None]]
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Calibrated:
     report : of the rows learned from in the first pass; each is calibrated before its label is used
     holdout : of the rows held out, in the last pass; None if no rows are
     slices : of the rows of ``report``, by the values of columns
-    extra : the state, as JSON, with which training continues
+    extra : stored content, with the state with which training continues
     """
 
     calibration: Calibration | None
@@ -47,7 +50,7 @@ class Calibrated:
     extra: dict[str, Any]
 
 
-class Calibrator:
+class Calibrator(Observer):
     """Calibrates the margins of each row, then learns from its label; for models by key, each key by itself.
 
     Parameters
@@ -55,65 +58,65 @@ class Calibrator:
     new_metrics : creates empty metrics
     columns : by whose values metrics are sliced
     extra : stored content of the model that training continues from
+    keys : returns the codes of the keys of the last block, and the margins of the model of all rows, if there is one;
+        None for one model
 
     >>> from forel.losses import Logistic
     >>> from forel.training.metrics import Metrics
+    >>> from forel.training.run import Place
     >>> calibrator = Calibrator(lambda: Metrics(Logistic()), ())
     >>> labels = np.tile(np.float32([1, 1, 1, 0]), 500)
     >>> rows = Block(np.zeros(2001, np.int64), np.int32([]), np.float32([]), labels)
-    >>> _ = calibrator.add(rows, np.zeros(2000, np.float32), None)
+    >>> calibrator.after_block(Step(Place(), rows, np.zeros(2000, np.float32)))
     >>> round(calibrator.result(False).calibration.offset, 1)  # log 3
     1.1
     """
 
+    name = "calibration"
+
     def __init__(
-        self, new_metrics: Callable[[], StreamMetrics], columns: Sequence[str], extra: Mapping[str, Any] | None = None
+        self,
+        new_metrics: Callable[[], StreamMetrics],
+        columns: Sequence[str],
+        extra: Mapping[str, Any] | None = None,
+        keys: Keys | None = None,
     ) -> None:
-        self._new_metrics = new_metrics
-        self.progressive, self.holdout = new_metrics(), new_metrics()
-        self.slices = [SliceMetrics(column, self.progressive) for column in columns]
+        self._measures, self._keys = Measures(new_metrics), keys
+        self._slices = Slices(columns, self._measures)
+        self.margins: NDArray[Any] | None = None  # of the last block, calibrated
         self.states = np.array([INITIAL])  # of one model, or of the model of all rows; then one for each key
         before = calibration_of(extra or {})
         if before is not None and extra is not None:
             self.states[0] = before.slope, before.offset, *extra["calibration"]["precision"]
 
-    def add(
-        self,
-        block: Block,
-        margins: NDArray[Any],
-        held_out: NDArray[np.bool_] | None,
-        first: bool = True,
-        codes: NDArray[np.int64] | None = None,
-    ) -> NDArray[Any]:
-        """Return the calibrated margins of a block with labels 0 to 1; only the first pass is learned from.
+    def after_block(self, step: Step) -> None:
+        """Calibrate the margins of a block with labels 0 to 1; only the first pass is learned from."""
+        block, first = step.block, step.place.pass_number == 1
+        codes, others = (None, None) if self._keys is None else self._keys()
+        self.margins = self.fit(block, step.margins, first, codes)
+        if others is not None:
+            self.fit(block, others, first)
+        calibrated = step._replace(margins=self.margins)
+        self._measures.after_block(calibrated)
+        self._slices.after_block(calibrated)
 
-        ``codes`` are those of the keys of rows; None for one model.
-        """
-        labels = block.labels
-        calibrated = self.fit(block, margins, held_out, first, codes)
-        if held_out is not None:
-            self.holdout.add(calibrated[held_out], labels[held_out], block.importance[held_out])
-        if first:
-            learned: Any = slice(None) if held_out is None else ~held_out
-            scores = self.progressive.add(calibrated[learned], labels[learned], block.importance[learned])
-            for values, metrics in zip(() if block.slices is None else block.slices, self.slices, strict=False):
-                metrics.add(values[learned], scores)
-        return calibrated
+    def end(self, pass_number: int, last: bool) -> None:
+        """Finish a pass."""
+        self._measures.end(pass_number, last)
 
     def fit(
         self,
         block: Block,
         margins: NDArray[Any],
-        held_out: NDArray[np.bool_] | None,
         first: bool = True,
         codes: NDArray[np.int64] | None = None,
     ) -> NDArray[Any]:
-        """Return the calibrated margins of a block as :meth:`add` does, and update no metrics."""
+        """Return the calibrated margins of a block, by the codes of the keys of its rows."""
         from forel.learner.kernels.kernel import routine
 
         weights = block.importance.astype(np.float64) if first else np.zeros(len(block))
-        if held_out is not None:
-            weights[held_out] = 0
+        if block.held_out is not None:
+            weights[block.held_out] = 0
         calibrated = np.empty(len(block), margins.dtype)
         if codes is None:
             given = np.ascontiguousarray(margins), block.labels, weights
@@ -130,32 +133,28 @@ class Calibrator:
             calibrated[own] = out
         return calibrated
 
-    def next_pass(self) -> None:
-        """Start another pass, with its own metrics of rows held out."""
-        self.holdout = self._new_metrics()
-
     def result(self, holdout: bool) -> Calibrated:
         """Return the calibration and its metrics; ``holdout`` is whether rows are held out."""
-        held_out = self.holdout.report() if holdout else None
-        known, extra = (None, {}) if len(self.states) > 1 else calibration_state(self.states[0])
-        return Calibrated(known, self.progressive.report(), held_out, slice_tables(self.slices), extra)
+        held_out = self._measures.last_holdout.report() if holdout else None
+        known = None if self._keys is not None else calibration_state(self.states[0])[0]
+        return Calibrated(known, self._measures.first.report(), held_out, self._slices.tables(), self.extra())
 
-    def pack(self) -> tuple[dict[str, Any], dict[str, NDArray[np.float64]]]:
-        """Return the state as JSON values and arrays."""
-        arrays = {f"progressive.{name}": array for name, array in self.progressive.pack().items()}
-        arrays |= {f"holdout.{name}": array for name, array in self.holdout.pack().items()}
-        slices = [one.pack() for one in self.slices]
-        arrays |= {f"{k}.{name}": array for k, (_, parts) in enumerate(slices) for name, array in parts.items()}
-        return {"slices": [known for known, _ in slices]}, {"state": self.states, **arrays}
+    def extra(self) -> dict[str, Any]:
+        """Return the calibration of one model; models by key have theirs."""
+        return {} if self._keys is not None else {"calibration": calibration_state(self.states[0])[1]}
 
-    def unpack(self, known: Mapping[str, Any], arrays: Mapping[str, NDArray[np.float64]]) -> None:
+    def pack(self) -> tuple[Any, dict[str, NDArray[Any]]]:
+        """Return the state as JSON and arrays."""
+        each = [one.pack() for one in (self._measures, self._slices)]
+        arrays = {f"{k}.{name}": array for k, (_, parts) in enumerate(each) for name, array in parts.items()}
+        return [known for known, _ in each], {"state": self.states, **arrays}
+
+    def unpack(self, known: Any, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Replace the state by one that :meth:`pack` returned."""
         self.states = np.array(arrays["state"]).reshape(-1, len(INITIAL))
-        for name, metrics in (("progressive", self.progressive), ("holdout", self.holdout)):
-            metrics.unpack({part: arrays[f"{name}.{part}"] for part in metrics.pack()})
-        for k, (by_value, one) in enumerate(zip(self.slices, known["slices"], strict=True)):
-            parts = {name.removeprefix(f"{k}."): array for name, array in arrays.items() if name.startswith(f"{k}.")}
-            by_value.unpack(one, parts)
+        for k, one in enumerate((self._measures, self._slices)):
+            parts = {name.removeprefix(f"{k}."): a for name, a in arrays.items() if name.startswith(f"{k}.")}
+            one.unpack(known[k], parts)
 
 
 def check_calibration(settings: Settings, classes: int | None) -> None:

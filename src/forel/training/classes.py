@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from forel.data import Block, ReadOptions
-from forel.data.labels import ClassNames
 from forel.learner.settings import Settings
 from forel.losses.links import Probability, Sign, SoftmaxLink
 from forel.store.classes import class_link, number_of_classes
 from forel.training.class_metrics import ClassMetrics
 from forel.training.labels import label_kind
 from forel.training.metrics import Metrics, StreamMetrics
+from forel.training.passes import Passes
 from forel.validation import refuse
 
 __all__ = ["count_classes", "metrics_for"]
@@ -34,19 +34,17 @@ def metrics_for(settings: Settings, model: Any, names: Sequence[str] = ()) -> St
     return ClassMetrics(settings, link, count, names)
 
 
-def count_classes(
-    options: ReadOptions, settings: Settings, classes: ClassNames, blocks: Iterator[Block]
-) -> tuple[int | None, Iterator[Block]]:
+def count_classes(passes: Passes, settings: Settings, blocks: Iterator[Block]) -> tuple[int | None, Iterator[Block]]:
     """Return the number of classes to learn, None for one margin; and all blocks, of which the first may be read.
 
     Parameters
     ----------
-    options : with the option ``classes``
+    passes : the source, with the option ``classes`` and those that reading has found
     settings : with the loss
-    classes : those that reading has found
     blocks : of the first pass
     """
-    count, first_blocks = _given(options), list[Block]()
+    classes = passes.classes
+    count, first_blocks = _given(passes.options), list[Block]()
     if count is None:
         first_blocks += _first(blocks)
         if classes.names:

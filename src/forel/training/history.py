@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from forel.theory.norms import L2, LINF
-from forel.training.state import Progress
+from forel.training.progress import Progress
 
 __all__ = ["Curve", "History", "Probe", "certificate_values", "mixture_weights"]
 
@@ -43,7 +43,7 @@ class History:
 
     Parameters
     ----------
-    probes : functions by group, which map a :class:`forel.training.state.Progress` to values by name
+    probes : functions by group, which map a :class:`forel.training.progress.Progress` to values by name
 
     >>> from forel.training.train import train
     >>> clicks = [{"site": "news", "click": 1}, {"site": "shop", "click": 0}] * 50
@@ -134,7 +134,7 @@ def certificate_values(progress: Progress) -> dict[str, float]:
     >>> from forel.training.train import Settings, train
     >>> rows = [{"x": 1.0, "y": k % 3 == 0} for k in range(300)]
     >>> history = History(proof=certificate_values)
-    >>> _ = train(rows, Settings(alpha=1.0), label="y", bits=4, certified=True, progress=history)
+    >>> _ = train(rows, Settings(alpha=1.0), label="y", bits=4, certificate=True, progress=history)
     >>> history.close()
     >>> sorted(history.curves["proof"])
     ['bound', 'floor', 'loss', 'regret']

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from forel.training.run import Observer, Step
+
 __all__ = ["LabelOrder", "LabelOrderWarning", "Remedies"]
 
 MIN_ROWS = 100  # a warning needs at least this many rows
@@ -30,11 +32,11 @@ class Remedies(NamedTuple):
     """What to advise: how rows are shuffled, how the last ones are held out, and how a mixture follows a drift."""
 
     shuffle: str = "shuffle=0"
-    share: str | None = "share=0.001"
+    share: str | None = "fixed_share=0.001"
     holdout_after: str | None = "holdout_after=N"  # None where no losses are reported
 
 
-class LabelOrder:
+class LabelOrder(Observer):
     """Counts how often the class changes, compares parts of the first pass, and correlates labels with those before.
 
     Parameters
@@ -56,10 +58,10 @@ class LabelOrder:
         self._parts: list[tuple[int, int]] = []  # rows and positive labels of consecutive parts
         self._numbers = Correlations()
 
-    def __call__(self, update: Any) -> None:
+    def after_block(self, step: Step) -> None:
         """Add the labels of a block of the first pass."""
-        if update.pass_number == 1 and not self._shuffled:
-            self.add(update.block.labels)
+        if step.place.pass_number == 1 and not self._shuffled:
+            self.add(step.block.labels)
 
     def add(self, labels: Any) -> None:
         """Add the labels of some rows."""

@@ -3,16 +3,21 @@
 import os
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forel.data import Block, Malformed, Problems
 from forel.data.features.kinds import SeenColumns
+from forel.data.features.rows import drop_rows
 from forel.learner.settings import Settings
 from forel.losses import Interval
+from forel.training.passes import Passes
+from forel.training.run import Transform
 
-__all__ = ["ClassEncoder", "LabelEncoder", "label_encoder"]
+__all__ = ["ClassEncoder", "EncodeLabels", "LabelEncoder", "label_encoder", "label_kind"]
 
 SHOWN = 8  # columns in a message
 EXPECTED = {
@@ -151,6 +156,49 @@ def label_encoder(
     if classes is None:
         return LabelEncoder(settings, problems, negative, seen)
     return ClassEncoder(classes, names, problems, seen)
+
+
+class EncodeLabels(Transform):
+    """Encodes the labels of a run, and leaves out rows whose labels are invalid.
+
+    Parameters
+    ----------
+    settings, classes : of the model
+    passes : the source, which counts problems
+    """
+
+    name = "labels"
+
+    def __init__(self, settings: Settings, classes: int | None, passes: Passes) -> None:
+        self._settings, self._classes, self._passes = settings, classes, passes
+        self._negative: float | None = None
+        self._encoder: LabelEncoder | ClassEncoder | None = None
+
+    def begin(self, pass_number: int) -> None:
+        """Start with the label of the negative class that the pass has found so far."""
+        seen = self._passes.kinds.seen if self._passes.options.label is None else None
+        names, problems = self._passes.classes.names, self._passes.sink(pass_number)
+        self._encoder = label_encoder(self._settings, problems, self._classes, names, self._negative, seen)
+
+    def end(self, pass_number: int, last: bool) -> None:
+        """Forget the label of the negative class."""
+        self._negative = None
+
+    def __call__(self, block: Block) -> Block:
+        """Return a block with encoded labels, without rows of invalid ones."""
+        assert self._encoder is not None
+        labels, valid = self._encoder.encode(block)
+        self._negative = self._encoder.negative
+        encoded = replace(block, labels=labels)
+        return encoded if valid is None else drop_rows(encoded, np.flatnonzero(~valid))
+
+    def pack(self) -> tuple[Any, dict[str, NDArray[Any]]]:
+        """Return the label of the negative class."""
+        return self._negative, {}
+
+    def unpack(self, known: Any, arrays: Any) -> None:
+        """Continue with the label of the negative class."""
+        self._negative = known
 
 
 def _record(problems: Problems, block: Block, row: int, got: str, expected: str, columns: str) -> None:

@@ -119,7 +119,7 @@ class Model:
         others : extra content of the model that training started from
         """
         own = {"reading": dict(reading or {}), **({"schema": dict(schema)} if schema else {})}
-        arrays = {} if training.inclusion is None else training.inclusion.pack()
+        arrays = {} if training.inclusion is None else training.inclusion.arrays()
         return cls(learner, {**(others or {}), **own, **training.extra}, names, arrays=arrays, training=training)
 
     def __model__(self) -> "Model":
@@ -269,7 +269,7 @@ class Model:
         for name in ("calibration", "inclusion"):
             if self.extra.get(name):
                 raise refuse(
-                    "model", f"a model with {name}", "one without; forel.train(rows, start=model) continues it"
+                    "model", f"a model with {name}", "one without; forel.train(rows, model=model) continues it"
                 )
         options = updated_options(model_options(self), reading)
         problems = Problems(options.on_error)

@@ -1,12 +1,10 @@
 """Read options of a run: those of the stored model, of the cache, and of the caller."""
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from forel.data import ReadOptions
 from forel.data.labels import validated_classes
-from forel.learner.settings import Settings
 from forel.training.row_cache import cached_options
 from forel.validation import refuse
 
@@ -16,21 +14,18 @@ if TYPE_CHECKING:
 __all__ = ["model_options", "options_for", "updated_options"]
 
 
-def options_for(source: Any, start: "Model | None", keywords: Mapping[str, Any]) -> ReadOptions:
-    """Return the options to train on a source: defaults, or those of a cache or of the model to continue, updated.
-
-    >>> options_for([], None, {"alpha": 0.1})
-    Traceback (most recent call last):
-    ValueError: alpha: got 0.1, expected it within settings: Settings(alpha=...)
-    """
-    for name in keywords.keys() & {field.name for field in fields(Settings)}:
-        raise refuse(name, keywords[name], f"it within settings: Settings({name}=...)")
+def options_for(
+    source: Any, start: "Model | None", options: ReadOptions | None, keywords: Mapping[str, Any]
+) -> ReadOptions:
+    """Return the options to train on a source: those given, or of a cache or of the model to continue, updated."""
+    if options is not None and start is not None:
+        raise refuse("options", "read options", "none with a model, which has its own; give those that differ by name")
     cached = cached_options(source)
     if start is None:
-        return (cached or ReadOptions()).updated(keywords)
+        return (options or cached or ReadOptions()).updated(keywords)
     stored = model_options(start)
-    options = updated_options(stored, {**({} if cached is None else cached.stored), **keywords})
-    return options if start.names is None else options.updated({"names": True})
+    found = updated_options(stored, {**({} if cached is None else cached.stored), **keywords})
+    return found if start.names is None else found.updated({"names": True})
 
 
 def model_options(stored: "Model") -> ReadOptions:

@@ -24,6 +24,7 @@ from forel.data.sources.files import fingerprints, single_sources
 from forel.data.sources.row_cache import RowCache
 from forel.store.atomic import Path
 from forel.training.row_cache import CacheDraft, CacheWriteError, find_cache, is_cache, is_one_shot
+from forel.training.run import Part
 from forel.training.shuffle import ShuffledRows
 from forel.validation import refuse
 
@@ -32,8 +33,8 @@ __all__ = ["Passes"]
 T = TypeVar("T")
 
 
-@dataclass
-class Passes:
+@dataclass(eq=False)
+class Passes(Part):
     """Passes over a source, which may be a stream that can be read only once.
 
     Parameters
@@ -45,10 +46,13 @@ class Passes:
     threads : number of parser threads
     workers : read and parse the source elsewhere; None for threads of this process
     shuffle : seed of a random order of rows, another one for each pass; None for the order of the source
+    names : records names of features in the first pass; None for none
+
+    ``problems``, ``kinds`` and ``classes`` are those of the rows read so far.
 
     >>> with Passes(iter([{"x": 1.0}, {"x": 2.0}]), ReadOptions(), number=2) as passes:
     ...     for k in (1, 2):
-    ...         print([block.values.tolist() for block in passes.blocks(k, Problems())])
+    ...         print([block.values.tolist() for block in passes.blocks(k)])
     [[1.0, 2.0]]
     [[1.0, 2.0]]
     """
@@ -60,12 +64,19 @@ class Passes:
     threads: int | None = None
     workers: Workers | None = None
     shuffle: int | None = None
+    names: Names | None = None
+    problems: Problems = field(init=False)
+    kinds: Kinds = field(init=False)
+    classes: ClassNames = field(init=False)
     _reader: Reader = field(init=False, repr=False)
     _cache: RowCache | None = field(default=None, init=False, repr=False)
     _shuffled: ShuffledRows | None = field(default=None, init=False, repr=False)
     _stack: ExitStack = field(default_factory=ExitStack, init=False, repr=False)
 
     def __post_init__(self) -> None:
+        self.name = "source"
+        self.problems, self.kinds = Problems(self.options.on_error), Kinds(self.options.kinds)
+        self.classes = ClassNames(self.options.classes)
         # A cache has no constant feature and no names, so that it serves models with and without.
         self._reader = read(self.source, options=replace(self.options, names=False, constant=False))
         if self.number > 1 and self.options.tags and is_one_shot(self.source):
@@ -93,17 +104,20 @@ class Passes:
         order = {} if self.shuffle is None else {"shuffle": self.shuffle}
         return {**self.options.resume_key, "sources": sources, "passes": self.number, **order}
 
-    def blocks(
-        self, pass_number: int, problems: Problems, names: Names | None = None, start: Position | None = BEGINNING,
-        kinds: Kinds | None = None, classes: ClassNames | None = None, before: int = 0,
-    ) -> Iterator[Block]:  # fmt: skip
+    def sink(self, pass_number: int) -> Problems:
+        """Return what collects the problems of a pass; those of later passes are known already."""
+        return self.problems if pass_number == 1 else Problems(self.problems.on_error)
+
+    def blocks(self, pass_number: int, start: Position | None = BEGINNING, before: int = 0) -> Iterator[Block]:
         """Yield the blocks of a pass from position ``start`` on; update problems, names, kinds and classes.
 
         Each row has its number in the source; ``before`` rows of the pass precede the position.
         """
-        reader = replace(self._reader, problems=problems, names=names, start=start or BEGINNING)
-        reader = reader if kinds is None else replace(reader, kinds=kinds)
-        reader = reader if classes is None else replace(reader, classes=classes)
+        names = self.names if pass_number == 1 else None
+        reader = replace(
+            self._reader, problems=self.sink(pass_number), names=names, start=start or BEGINNING, kinds=self.kinds,
+            classes=self.classes,
+        )  # fmt: skip
         if self.shuffle is None:
             blocks = _numbered(self._blocks(pass_number, reader), before)
         else:
@@ -114,6 +128,24 @@ class Passes:
             if names is not None:
                 record_constant(names)
             yield from (add_constant(block, reader.options.bits) for block in blocks)
+
+    def check(self, rows: int) -> None:
+        """Raise if the first pass had no rows."""
+        if not rows:
+            found = self.problems
+            hint = f"; {found.count} were malformed, the first: {found.messages[0]}" if found.messages else ""
+            raise ValueError(f"source: got no rows, expected at least one{hint}")
+
+    def pack(self) -> tuple[Any, dict[str, Any]]:
+        """Return problems, kinds of columns and classes found so far, as JSON; a checkpoint stores names itself."""
+        problems = {"count": self.problems.count, "messages": self.problems.messages}
+        return {"problems": problems, "kinds": self.kinds.pack(), "classes": self.classes.names}, {}
+
+    def unpack(self, known: Any, arrays: Any) -> None:
+        """Continue with what :meth:`pack` returned."""
+        self.problems.count, self.problems.messages = known["problems"]["count"], list(known["problems"]["messages"])
+        self.kinds = Kinds.unpack(known["kinds"])
+        self.classes.restore(known["classes"])
 
     def _blocks(self, pass_number: int, reader: Reader) -> Iterator[Block]:
         sliced = pass_number == 1 and self.options.slices  # a cache has no values of columns

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from forel.data.sources.remote import file_state, is_file
 from forel.data.sources.streams import expand_paths
 from forel.markup import html, tag
-from forel.training.state import Progress
+from forel.training.progress import Progress
 from forel.validation import refuse
 
 __all__ = ["observer", "size_of"]

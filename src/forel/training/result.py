@@ -70,8 +70,8 @@ class Training:
         """Content that a model file stores: metrics, calibration and inclusion."""
         reports = {"report": self.report, "holdout": self.holdout, "final": self.final}
         return {
-            **({} if self.inclusion is None else {"inclusion": self.inclusion.rule.to_json()}),
-            **({"calibration": self.calibrated.extra} if self.calibrated and self.calibrated.extra else {}),
+            **({} if self.inclusion is None else self.inclusion.extra()),
+            **(self.calibrated.extra if self.calibrated else {}),
             **{name: None if report is None else _json(report) for name, report in reports.items()},
             **({"keys": [one.to_json() for one in self.keys]} if self.keys else {}),
         }

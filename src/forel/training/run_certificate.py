@@ -4,6 +4,7 @@ Every pass learns from the same rows, and loss floors need only convexity: the s
 and the largest one is used.
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -14,8 +15,10 @@ from forel.learner.certificate_sums import CertificateSums
 from forel.learner.dual import Concavity, DualPoint, SlopeHistogram
 from forel.learner.learner import Learner
 from forel.learner.loss_floor import Frontier
+from forel.training.measures import Measures
+from forel.training.run import Observer, Step
 
-__all__ = ["RunCertificate"]
+__all__ = ["CertificateOfRun", "RunCertificate"]
 
 TABLES = ("sums", "slots", "gradients", "scales")
 
@@ -80,6 +83,43 @@ class RunCertificate:
                 tables["slots"] = tables["slots"].astype(np.int64)
             before = CertificateSums(**before, **tables)
         return cls(summary, frontier, tuple(_point(point) for point in content.get("points", ())), before)
+
+
+class CertificateOfRun(Observer):
+    """Completes the certificate of a certified model at the end of each pass.
+
+    Parameters
+    ----------
+    model : the learner
+    measures : the metrics of the run
+    before : the learner's sums at the start of the run
+    """
+
+    name = "certificate"
+
+    def __init__(self, model: Learner, measures: Measures, before: CertificateSums) -> None:
+        self._model, self._measures, self._before = model, measures, before
+        self.proved = RunCertificate(before=before)
+
+    def after_block(self, step: Step) -> None:
+        """Do nothing: the learner has the sums."""
+
+    def end(self, pass_number: int, last: bool) -> None:
+        """Add the pass that has ended."""
+        first = self._measures.first.report()
+        loss = first.loss * first.weight if first.weight else 0.0
+        self.proved.end_pass(self._model, (first.rows, loss), not last)
+
+    def pack(self) -> tuple[Any, dict[str, NDArray[Any]]]:
+        """Return the state as JSON and arrays."""
+        content, arrays = self.proved.pack()
+        return {"summary": self.proved.summary, **content}, arrays
+
+    def unpack(self, known: Any, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Replace the state by one that :meth:`pack` returned."""
+        self.proved = RunCertificate.unpack(known["summary"], known, dict(arrays))
+        if known["summary"] is None:  # in the first pass
+            self.proved.before = self._before
 
 
 def _json(point: DualPoint) -> dict[str, Any]:

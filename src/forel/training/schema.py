@@ -2,7 +2,9 @@
 
 import difflib
 import math
+import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +13,11 @@ from forel.data import Block, Malformed, Problems, ReadOptions
 from forel.data.features.kinds import DATE, Kinds
 from forel.data.features.ranges import ColumnRanges, Outside
 from forel.data.labels import CLASSES, LabelWords
+from forel.training.passes import Passes
+from forel.training.run import Transform
 from forel.validation import refuse
 
-__all__ = ["SchemaCheck", "SchemaTracker", "numeric_columns", "schema_of"]
+__all__ = ["SchemaCheck", "SchemaOfRun", "SchemaTracker", "numeric_columns", "schema_of"]
 
 MIN_ROWS = 100  # without a header, a key counts as missing after this many rows without it
 SHOWN = 5  # columns in a message
@@ -97,6 +101,57 @@ class SchemaTracker:
         self.restore({"rows": rows, "ranges": ranges})
 
 
+class SchemaOfRun(Transform):
+    """The schema of the rows of a run's first pass, and those that a model to continue from has learned.
+
+    Parameters
+    ----------
+    passes : the source, which has the kinds of columns
+    before, rows : the schema of the model to continue from, and the number of its rows
+    """
+
+    name = "schema"
+
+    def __init__(self, passes: Passes, before: Mapping[str, Any] | None = None, rows: int = 0) -> None:
+        self._passes, self._tracker, self._counts = passes, SchemaTracker(passes.options), True
+        # A column that is missing or new is a renamed one more often than not.
+        self._check = None if not before else SchemaCheck(before, replace(passes.options, strict=False))
+        if before:
+            self._tracker.extend(before, rows)
+
+    def begin(self, pass_number: int) -> None:
+        """Count rows in the first pass only."""
+        self._counts = pass_number == 1
+
+    def __call__(self, block: Block) -> Block:
+        """Count the values of a block, and return it as it is."""
+        if self._counts:
+            self._tracker.add(block, self._passes.kinds)
+            if self._check is not None:
+                self._check.count(block)
+        return block
+
+    def end(self, pass_number: int, last: bool) -> None:
+        """Warn of columns that the model to continue from does not have, or that are missing."""
+        differences = [] if self._check is None or pass_number > 1 else self._check.columns(self._passes.kinds)
+        if differences:
+            found = "; ".join(differences[:SHOWN])
+            warnings.warn(f"the rows differ from those that the model has learned: {found}", UserWarning, stacklevel=2)
+
+    def extra(self) -> dict[str, Any]:
+        """Return the schema."""
+        schema = self._tracker.schema(self._passes.kinds)
+        return {"schema": schema} if schema else {}
+
+    def pack(self) -> tuple[Any, dict[str, Any]]:
+        """Return the state as JSON."""
+        return self._tracker.pack(), {}
+
+    def unpack(self, known: Any, arrays: Any) -> None:
+        """Continue from the result of :meth:`pack`."""
+        self._tracker.restore(known)
+
+
 class SchemaCheck:
     """Compares rows with the schema of a model.
 
@@ -112,9 +167,13 @@ class SchemaCheck:
         self._outside = Outside(ranges, options.bits)
         self._rows = 0
 
+    def count(self, block: Block) -> None:
+        """Count the rows of a block, without a look at their values."""
+        self._rows += len(block)
+
     def add(self, block: Block, kinds: Kinds) -> None:
         """Add the rows of a block; ``kinds`` has the columns seen so far."""
-        self._rows += len(block)
+        self.count(block)
         found = self._outside.add(block)
         if self.schema and kinds.seen.header and not kinds.seen.names & {*self.schema, *self._declared}:
             known = ", ".join(sorted({*self.schema, *self._declared}))
@@ -127,7 +186,7 @@ class SchemaCheck:
             line = block.line if block.lines is None else int(block.lines[row])
             expected = f"a number {self._range(name)}, as in training; or leave out strict (--strict)"
             raise Malformed(block.file, line, name, self._shown(name, block.values[entry]), expected)
-        if differences := self._columns(kinds):
+        if differences := self.columns(kinds):
             raise refuse("columns", "; ".join(differences), "those of training; or leave out strict (--strict)")
 
     def warning(self, kinds: Kinds, problems: Problems) -> str | None:
@@ -143,7 +202,7 @@ class SchemaCheck:
             f"{count:,} of the values of {name!r} are {'not dates' if name in dates else 'words, not numbers'}"
             for name, count in problems.words.items()
         ]
-        found = [*self._columns(kinds), *words, *outside]
+        found = [*self.columns(kinds), *words, *outside]
         if not found:
             return None
         more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
@@ -165,7 +224,7 @@ class SchemaCheck:
         """Return a value of a column as text, without the transformation."""
         return f"{math.copysign(math.expm1(abs(value)), value) if name in self.options.log else value:.6g}"
 
-    def _columns(self, kinds: Kinds) -> list[str]:
+    def columns(self, kinds: Kinds) -> list[str]:
         """Return which columns are missing or new; a key is missing if many rows have none."""
         seen, declared = kinds.seen, self._declared
         expected = {name for name in self.schema if name not in declared}

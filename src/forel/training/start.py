@@ -1,4 +1,4 @@
-"""The model that a training run starts from: a new one, or a stored one."""
+"""The model that a run starts from: a new one, or a stored one."""
 
 from copy import deepcopy
 from dataclasses import fields
@@ -55,18 +55,18 @@ def initial_settings(
         return default_grid() if settings is None else settings
     model: Any = start.learner
     if isinstance(model, ServingModel):
-        raise refuse("start", "a serving model", "a complete learner")
+        raise refuse("model", "a serving model", "a complete learner")
     if isinstance(model, KeyedModels):
-        raise refuse("start", f"models by {model.by}", ONE_KEY)
+        raise refuse("model", f"models by {model.by}", ONE_KEY)
     stored: Settings = model.settings
     if settings is not None and settings != stored:
         name = next(f.name for f in fields(stored) if getattr(settings, f.name) != getattr(stored, f.name))
         expected = f"{stored.describe(name)}: training continues with the model's settings"
         raise refuse(name, getattr(settings, name), expected)
     if share is not None and share != model.share:
-        raise refuse("share", share, f"{model.share}: training continues with the model's share")
+        raise refuse("fixed_share", share, f"{model.share}: training continues with the model's share")
     if certified and not model.certified:
-        raise refuse("certified", certified, "False: the model was not certified from its first row on")
+        raise refuse("certificate", certified, "False: the model was not certified from its first row on")
     return stored
 
 

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from forel.data import Block
 from forel.data.features.rows import drop_rows
+from forel.training.run import Transform
 from forel.validation import number
 
 __all__ = ["Subsampling"]
 
 
 @dataclass(frozen=True)
-class Subsampling:
+class Subsampling(Transform):
     """Keeps a random sample of the negative rows.
 
     Parameters
@@ -27,7 +28,7 @@ class Subsampling:
 
     >>> labels, numbers = np.float32([0, 1, 0, 0]), np.arange(4)
     >>> block = Block(np.zeros(5, np.int64), np.int32([]), np.float32([]), labels, numbers=numbers)
-    >>> kept = Subsampling(0.5, seed=1).apply(block)
+    >>> kept = Subsampling(0.5, seed=1)(block)
     >>> kept.labels.tolist(), kept.importance.tolist()
     ([0.0, 1.0, 0.0], [2.0, 1.0, 2.0])
     """
@@ -38,7 +39,7 @@ class Subsampling:
     def __post_init__(self) -> None:
         number("subsample", self.rate, "a number above 0 and at most 1", low=1e-9, high=1.0)
 
-    def apply(self, block: Block) -> Block:
+    def __call__(self, block: Block) -> Block:
         """Return a block with labels 0 and 1, or −1 and 1, and the numbers of rows, without some negative rows."""
         assert block.numbers is not None
         negative = block.labels <= 0

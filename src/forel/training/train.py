@@ -1,94 +1,140 @@
 """Training: passes over a source, with each row predicted before it is learned from."""
 
 import os
-import time
 import warnings
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from copy import deepcopy
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from functools import partial
-from typing import Any
+from inspect import signature
+from typing import Any, Unpack
 
-from forel.data import Names, Problems, ReadOptions
-from forel.data.features.kinds import Kinds
-from forel.data.holdout import Holdout
-from forel.data.labels import ClassNames, padded_names
+from numpy.typing import NDArray
+
+from forel.data import Block, Names, ReadOptions
+from forel.data.labels import padded_names
+from forel.data.options import OtherReadKeywords
 from forel.data.pieces import Workers
 from forel.data.reader import names_for
-from forel.jit import compile_seconds
 from forel.learner.certificate_sums import CertificateSums
 from forel.learner.learner import Learner
+from forel.learner.rows import CoalescedRows
 from forel.learner.settings import Settings
 from forel.losses import MarginLoss
 from forel.losses.custom import Function
+from forel.store import Content
 from forel.store.atomic import Path
 from forel.store.calibration import calibration_of
-from forel.store.header import user_defined_loss
+from forel.store.header import settings_to_json, user_defined_loss
 from forel.store.locks import exclusive_lock
 from forel.training.by_key import KeyLearners, train_by_key
 from forel.training.calibrating import Calibrator, check_calibration
-from forel.training.checkpoint import CheckpointWriter, read_checkpoint, run_fingerprint
+from forel.training.checkpoint import Checkpoints, open_checkpoint, restore, start_fingerprint
 from forel.training.classes import count_classes, metrics_for
-from forel.training.held_out_rows import HeldOutRows
-from forel.training.inclusion import Inclusion, InclusionRule
+from forel.training.holdout import HeldOutRows, Holdout
+from forel.training.inclusion import Inclusion, min_count_of
 from forel.training.label_order import LabelOrder, LabelOrderWarning
-from forel.training.learning import counted_blocks, end_pass, learn_pass
-from forel.training.metrics import StreamMetrics
+from forel.training.labels import EncodeLabels, label_kind
+from forel.training.measures import Measures, Slices
 from forel.training.model import Model, as_model
 from forel.training.options import options_for
+from forel.training.overlap import available_cores
 from forel.training.passes import Passes
+from forel.training.progress import Callback, Progress
 from forel.training.progress_bar import observer
 from forel.training.result import Training
-from forel.training.schema import SchemaTracker
-from forel.training.slices import SliceMetrics, slice_tables
+from forel.training.run import Learn, Observer, Run, Step, Transform
+from forel.training.run_certificate import CertificateOfRun
+from forel.training.schema import SchemaOfRun
 from forel.training.start import initial_model, initial_settings, settings_with_loss
-from forel.training.state import Progress, TrainingState, reads_model
 from forel.training.subsampling import Subsampling
 from forel.validation import refuse, whole
 
-__all__ = ["train"]
+__all__ = ["MoreOptions", "TrainKeywords", "train"]
 
-OWN_EXTRA = (
-    "reading",
-    "report",
-    "holdout",
-    "final",
-    "checkpoint",
-    "schema",
-    "calibration",
-    "inclusion",
-)  # extra content that training writes itself
+# Extra content that training writes itself.
+OWN_EXTRA = ("reading", "report", "holdout", "final", "checkpoint", "schema", "calibration", "inclusion")
+
+
+@dataclass(frozen=True)
+class MoreOptions:
+    """Options of :func:`train` that fewer people use, which it takes by name.
+
+    Parameters
+    ----------
+    subsample : learn from a random part of the negative rows, such as 0.1, with importances divided by it; None for all
+    min_count : learn from a feature at its n-th row and later ones, for streams with many rare features; None for all
+    calibrate : calibrate probabilities by online Platt scaling, which every prediction of the model then uses; a model
+        to continue from stays calibrated
+    copy : train a copy of the model to continue from; False trains the given one in place, which saves memory
+    cache : file of parsed blocks for later passes and runs, which is read if it exists; None for a temporary file
+    checkpoint_every : number of rows between checkpoints, which are written at the end of a block
+    cluster : reads and parses files elsewhere, such as :class:`forel.ray.RayWorkers` on a Ray cluster, which does not
+        change the result; None for this process
+    by : train a model for each value of this column, each as on its rows alone; ``Model.training.keys`` has their
+        metrics. In VW text, the column is a namespace, or "tag"
+    fallback : with ``by``, also train a model on all rows, for keys that were not in the data
+    learners : with ``by``, learn the models elsewhere, such as :class:`forel.ray.RayKeys` on a Ray cluster, which does
+        not change the result
+    """
+
+    subsample: float | None = None
+    min_count: int | None = None
+    calibrate: bool = False
+    copy: bool = True
+    cache: Path | None = None
+    checkpoint_every: int = 1_000_000
+    cluster: Workers | None = None
+    by: str | None = None
+    fallback: bool = False
+    learners: KeyLearners | None = None
+
+
+class TrainKeywords(OtherReadKeywords, total=False):
+    """Further keywords of :func:`train`, for type checkers: those of :class:`MoreOptions`, and read options."""
+
+    subsample: float | None
+    min_count: int | None
+    calibrate: bool
+    copy: bool
+    cache: Path | None
+    checkpoint_every: int
+    cluster: Workers | None
+    by: str | None
+    fallback: bool
+    learners: KeyLearners | None
 
 
 def train(
     source: Any,
     settings: Settings | None = None,
     *,
+    label: str | None = None,
     loss: str | MarginLoss | Function | None = None,
+    format: str | None = None,
+    bits: int | None = None,
+    importance: str | None = None,
+    classes: int | str | Iterable[str] | None = None,
+    keep: Iterable[str] | None = None,
+    ignore: Iterable[str] | None = None,
+    interactions: Iterable[Any] | None = None,
+    text: Iterable[str] | None = None,
+    names: bool | Names | None = None,
     passes: int = 1,
     holdout: int = 0,
     holdout_after: int | None = None,
-    threads: int | None = None,
-    cluster: Workers | None = None,
-    by: str | None = None,
-    fallback: bool = False,
-    learners: KeyLearners | None = None,
-    certified: bool = False,
-    share: float | None = None,
     shuffle: int | None = None,
-    subsample: float | None = None,
-    min_count: int | None = None,
-    include_probability: float | None = None,
-    calibrate: bool = False,
-    start: Model | Path | None = None,
-    copy: bool = True,
+    certificate: bool = False,
+    fixed_share: float | None = None,
+    model: Model | Path | None = None,
+    threads: int | None = None,
     progress: Callable[[Progress], None] | bool | None = None,
-    cache: Path | None = None,
     checkpoint: Path | None = None,
-    checkpoint_every: int = 1_000_000,
     resume: bool = False,
-    **reading: Any,
+    options: ReadOptions | None = None,
+    **more: Unpack[TrainKeywords],
 ) -> Model:
     """Train a model on a source, in constant memory.
 
@@ -98,40 +144,29 @@ def train(
     settings : loss, algorithm and hyperparameters; several values of one are mixed; None for those of
         :func:`forel.learner.grid.default_grid`
     loss : of the default settings, such as "squared" for regression or "poisson" for counts; None for log-loss
+    label, format, bits, importance, classes, keep, ignore, interactions, text, names : read options, as in
+        :class:`forel.data.ReadOptions`
     passes : number of passes over the source
-    holdout : hold out every n-th row, which is predicted but not learned from; 0 for none
-    holdout_after : or hold out all rows after the first n
-    threads : number of parser threads, which does not change the result; None for a default
-    cluster : reads and parses files elsewhere, such as :class:`forel.ray.RayWorkers` on a Ray cluster, which
-        does not change the result either; None for this process
-    by : train a model for each value of this column, each as on its rows alone; ``Model.training.keys`` has their
-        metrics. In VW text, the column is a namespace, or "tag"
-    fallback : with ``by``, also train a model on all rows, for keys that were not in the data
-    learners : with ``by``, learn the models elsewhere, such as :class:`forel.ray.RayKeys` on a Ray cluster,
-        which does not change the result
-    certified : keep the sums that a certificate needs
-    share : share of a mixture for drifting streams, as in :class:`forel.learner.learner.Learner`
+    holdout : hold out every n-th row of the source, which is predicted but never learned from; 0 for none
+    holdout_after : or hold out all rows of the source after the first n
     shuffle : seed of a random order of the rows, by a temporary file in bounded memory; None for their own order
-    subsample : learn from a random part of the negative rows, such as 0.1, with importances divided by it; None for all
-    min_count : learn from a feature at its n-th row and later ones, for streams with many rare features; None for all
-    include_probability : or from a random row on: each of its rows is that row with this probability
-    calibrate : calibrate probabilities by online Platt scaling, which every prediction of the model then uses; a model
-        to continue from stays calibrated
-    start : a model to continue from, with its settings and read options: a path, or the result of :func:`forel.load` or
+    certificate : keep the sums that a certificate needs
+    fixed_share : of a mixture for drifting streams, as ``share`` in :class:`forel.learner.learner.Learner`
+    model : a model to continue from, with its settings and read options: a path, or the result of :func:`forel.load` or
         of this function
-    copy : train a copy of it; False trains the given model in place, which saves memory
+    threads : number of parser threads, which does not change the result; None for a default
     progress : called after each block; None for a bar in notebooks, True for one on terminals as well, False for none.
         A function with the attribute ``reads_model = False`` allows a mixture to learn the next block meanwhile
-    cache : file of parsed blocks for later passes and runs, which is read if it exists; None for a temporary file
     checkpoint : file for the model and the state of the run, from which an interrupted run resumes; removed when the
         trained model is saved
-    checkpoint_every : number of rows between checkpoints, which are written at the end of a block
     resume : resume from the checkpoint if it exists; options and files must be the same, and the model is bitwise the
         same as without the interruption
-    reading : options of :class:`forel.data.ReadOptions`: ``bits``, ``format``, ``label``, ``names``, ``on_error``, ...
+    options : read options to start from
+    more : those of :class:`MoreOptions`, and read options by name
 
-    Labels that come sorted cause a :class:`forel.training.label_order.LabelOrderWarning`: learning in order, a model
-    forgets the class that came first.
+    Labels that come sorted, or that follow one another, cause a
+    :class:`forel.training.label_order.LabelOrderWarning`: learning in order, a model forgets the class that came first,
+    and losses say how well the stream is followed, not how good the final model is.
 
     Labels of −1 and 1, or of 0 and 1, suit both log-loss and hinge losses. Labels of more than two words are classes,
     each learned against the rest, or jointly with the loss "softmax"; numbers are with the option ``classes``.
@@ -144,145 +179,75 @@ def train(
     True
     >>> print(train(clicks, label="click", bits=10).learner.guarantee())
     within 0.02... per example of the best of 13 experts over 100 rows, which is ... (0.0...)
+    >>> train(clicks, lable="click")
+    Traceback (most recent call last):
+    TypeError: train: got the unknown argument 'lable'; did you mean 'label'?
     """
-    held_out = _holdout(holdout, holdout_after)
-    start = None if start is None else as_model(start)
+    reading = {
+        "label": label, "format": format, "bits": bits, "importance": importance, "classes": classes, "keep": keep,
+        "ignore": ignore, "interactions": interactions, "text": text, "names": names,
+    }  # fmt: skip
+    others, further = _split(more)
+    start = None if model is None else as_model(model)
     settings = settings_with_loss(settings, loss, start)
-    options = options_for(source, start, reading)
+    chosen = options_for(source, start, options, {**reading, **further})
     joint = settings is not None and settings.loss_function.joint
-    options = options.updated({"classes": "auto" if joint and options.classes is None else None})
-    if by is not None:
-        one_model = {
-            "shuffle": shuffle, "subsample": subsample, "min_count": min_count,
-            "include_probability": include_probability, "start": None if start is None else "a model", "cache": cache,
-        }  # fmt: skip
-        for name, value in one_model.items():
-            if value is not None:
-                raise refuse(name, value, "none with by (--by); it is for one model, trained on the rows of one key")
-        number = whole("passes", passes, low=1)
-        with observer(progress, source, number) as observe:
-            return train_by_key(
-                source, initial_settings(settings, None), options, by, fallback=fallback, holdout=held_out,
-                passes=number, certified=certified, share=share, threads=threads, cluster=cluster, learners=learners,
-                names=names_for(options, reading.get("names")), progress=observe, checkpoint=checkpoint,
-                checkpoint_every=whole("checkpoint_every", checkpoint_every, low=1), resume=resume, calibrate=calibrate,
-            )  # fmt: skip
-    if fallback or learners is not None:
-        raise refuse("fallback" if fallback else "learners", fallback or learners, "none without by (--by)")
+    chosen = chosen.updated({"classes": "auto" if joint and chosen.classes is None else None})
+    whole("checkpoint_every", others.checkpoint_every, low=1)
+    rule, number = Holdout(holdout, holdout_after), whole("passes", passes, low=1)
+    for name in ("fallback", "learners"):
+        if others.by is None and getattr(others, name):
+            raise refuse(name, getattr(others, name), "none without by (--by)")
     with ExitStack() as stack:
-        number = whole("passes", passes, low=1)
         observe = stack.enter_context(observer(progress, source, number))
-        seed = None if shuffle is None else whole("shuffle", shuffle)
-        blocks = stack.enter_context(Passes(source, options, number, cache, threads, cluster, seed))
-        settings = initial_settings(settings, start, certified, share)
-        if start is not None:
-            certified, share = start.learner.certified, start.learner.share
-        calibrate = calibrate or (start is not None and calibration_of(start.extra) is not None)
-        rule = InclusionRule(min_count, include_probability)
-        rule = rule if start is None else rule.check_start(start.extra.get("inclusion", {}))
-        rule.check_model(certified)
-        sampling = None if subsample is None else Subsampling(subsample, settings.seed)
-        problems, classes, schema = Problems(options.on_error), ClassNames(options.classes), SchemaTracker(options)
-
-        def new_metrics(model: Learner) -> StreamMetrics:
-            return metrics_for(settings, model, classes.names)
-
-        others = {} if start is None else {name: v for name, v in start.extra.items() if name not in OWN_EXTRA}
-        stored_options = options.stored
-        model, begun, save, state = None, None, None, None
-        if checkpoint is not None:
-            fingerprint = run_fingerprint(blocks, held_out, settings, certified, share, start)
-            fingerprint |= {} if subsample is None else {"subsample": subsample}
-            fingerprint |= rule.to_json() | ({"calibrate": True} if calibrate else {})
-            every = whole("checkpoint_every", checkpoint_every, low=1)
-            stack.enter_context(exclusive_lock(checkpoint))
-            if resume and os.path.exists(checkpoint):
-                own = user_defined_loss(settings)
-                model, state = read_checkpoint(checkpoint, fingerprint, problems, classes, schema, new_metrics, own)
-            extra = {**others, "reading": stored_options}
-            where = (1, 0) if state is None else (state.pass_number, state.rows)
-            save = CheckpointWriter(checkpoint, every, fingerprint, extra, *where)
-        if model is None or state is None:
-            names, kinds = _names(options, reading.get("names"), start, copy), Kinds(options.kinds)
-            counts = deque[tuple[int, int]]()
-            first = blocks.blocks(1, problems, names, kinds=kinds, classes=classes)
-            first = counted_blocks(first, problems, counts)
-            count, begun = (None, first) if start else count_classes(options, settings, classes, first)
-            if certified and count is not None and not settings.loss_function.joint:
-                raise refuse("certified", certified, "False for classes one against the rest; use loss='softmax'")
-            features = 1 << options.bits
-            model = initial_model(features, settings, start, copy, certified, share, count)
-            metrics = new_metrics(model), new_metrics(model)
-            slices = [SliceMetrics(column, metrics[0]) for column in options.slices]
-            state = TrainingState(
-                *metrics, problems, names, counts=counts, kinds=kinds, classes=classes, schema=schema, slices=slices
+        if others.by is not None:
+            _check_by(others, shuffle, start)
+            return train_by_key(
+                source, initial_settings(settings, None), chosen, others.by, fallback=others.fallback, rule=rule,
+                passes=number, certified=certificate, share=fixed_share, threads=threads, cluster=others.cluster,
+                learners=others.learners, names=names_for(chosen, names), progress=observe, checkpoint=checkpoint,
+                checkpoint_every=others.checkpoint_every, resume=resume, calibrate=others.calibrate,
             )  # fmt: skip
-            # Rows at the end of an ordered stream are predicted by the final model in any case.
-            if held_out.every or (held_out.after is not None and shuffle is not None):
-                state.kept = HeldOutRows()
-            if rule.active:
-                state.inclusion = Inclusion(rule, 1 << options.bits, settings.seed)
-                if start is not None:
-                    state.inclusion.unpack(start.arrays)
-            if calibrate:
-                check_calibration(settings, model.classes)
-                before = None if start is None else start.extra
-                state.calibrator = Calibrator(partial(new_metrics, model), options.slices, before)
-            if start is not None:
-                schema.extend(start.extra.get("schema", {}), start.learner.rounds)
-        if state.pass_number == 1:  # the certificate is about the rows of this run only
-            state.certificate.before = CertificateSums() if start is None else start.learner.snapshot()
-
-        def exact() -> bool:
-            """Return whether a callback or a checkpoint needs the model after the block that was learned last."""
-            return reads_model(observe) or (save is not None and save.due(state))
-
-        final = None
-        order = LabelOrder(shuffled=shuffle is not None)
-        started, compiled = time.perf_counter() - state.seconds, compile_seconds() - state.compiling
-        while state.pass_number <= blocks.number:
-            given = begun if state.pass_number == 1 else None
-            for update in learn_pass(model, state, blocks, held_out, given, sampling, exact):
-                state.seconds, state.compiling = time.perf_counter() - started, compile_seconds() - compiled
-                order(update)
-                if observe is not None:
-                    observe(update)
-                if save is not None and state.rows == update.rows:  # the model has not begun with the next block
-                    save(model, state)
-            end_pass(model, state, state.pass_number < blocks.number)
-            holdout_report = state.holdout.report() if any(held_out) else None
-            calibrated = None if state.calibrator is None else state.calibrator.result(any(held_out))
-            if state.pass_number == blocks.number and state.kept is not None:
-                final = state.kept.report(model, new_metrics(model))
-            state.next_pass(partial(new_metrics, model))
-    if state.kinds.known:
-        stored_options["kinds"] = state.kinds.known
-    if model.classes is not None:
-        stored_options["classes"] = list(padded_names(classes.names, model.classes))
-    reports = tuple(metrics.report() for metrics in state.finished)
-    if options.positive is not None and start is None and reports[0].mean_label in (0.0, -1.0):
-        warnings.warn(f"positive: got {options.positive!r}, which no row has as its label", UserWarning, stacklevel=2)
-    if (message := order.warning(model.classes)) is not None:
-        warnings.warn(message, LabelOrderWarning, stacklevel=2)
-    rows, entries = state.first_pass
-    training = Training(
-        report=reports[0], holdout=holdout_report, final=final, passes=reports, rows=rows, entries=entries,
-        seconds=time.perf_counter() - started, compiling=compile_seconds() - compiled, problems=state.problems,
-        certificate=state.certificate.summary, frontier=state.certificate.frontier,
-        slices=slice_tables(state.slices, warn=True), calibrated=calibrated, inclusion=state.inclusion,
-        label_order=order, checkpoint=checkpoint,
-    )  # fmt: skip
-    return Model.trained(model, training, state.names, stored_options, state.schema.schema(state.kinds), others)
+        seed = None if shuffle is None else whole("shuffle", shuffle)
+        kept = _names(chosen, names, start, others.copy)
+        source_passes = Passes(source, chosen, number, others.cache, threads, others.cluster, seed, kept)
+        stack.enter_context(source_passes)
+        settings = initial_settings(settings, start, certificate, fixed_share)
+        if start is not None:
+            certificate, fixed_share = start.learner.certified, start.learner.share
+        if checkpoint is not None:
+            stack.enter_context(exclusive_lock(checkpoint))
+        job = _Job(
+            source_passes, settings, rule, others, start, observe, certificate, fixed_share, checkpoint, resume
+        )  # fmt: skip
+        return job.run()
 
 
-def _holdout(every: int, after: int | None) -> Holdout:
-    every = whole("holdout", every)
-    if every == 1:
-        raise refuse("holdout", every, "0 for none, or at least 2: every n-th row is held out")
-    after = None if after is None else whole("holdout_after", after, low=1)
-    if after is not None and every:
-        raise refuse("holdout", every, "0 if holdout_after is used")
-    return Holdout(every, after)
+def _split(more: Mapping[str, Any]) -> tuple[MoreOptions, dict[str, Any]]:
+    """Return options of runs and read options; raise for others, with a suggestion."""
+    runs = {field.name for field in fields(MoreOptions)}
+    reading = {field.name for field in fields(ReadOptions)}
+    for name in more.keys() - runs - reading:
+        if name in {field.name for field in fields(Settings)}:
+            raise refuse(name, more[name], f"it within settings: Settings({name}=...)")
+        similar = get_close_matches(name, [*signature(train).parameters, *runs, *reading], 1)
+        hint = f"; did you mean {similar[0]!r}?" if similar else ""
+        raise TypeError(f"train: got the unknown argument {name!r}{hint}")
+    return (
+        MoreOptions(**{name: value for name, value in more.items() if name in runs}),
+        {name: value for name, value in more.items() if name in reading},
+    )
+
+
+def _check_by(others: MoreOptions, shuffle: int | None, start: Model | None) -> None:
+    """Refuse what is about one model, trained on the rows of one key."""
+    one_model = {
+        "shuffle": shuffle, "subsample": others.subsample, "min_count": others.min_count,
+        "model": None if start is None else "a model", "cache": others.cache,
+    }  # fmt: skip
+    for name, value in one_model.items():
+        if value is not None:
+            raise refuse(name, value, "none with by (--by); it is for one model, trained on the rows of one key")
 
 
 def _names(options: ReadOptions, names: bool | Names | None, start: Model | None, copy: bool) -> Names | None:
@@ -290,3 +255,180 @@ def _names(options: ReadOptions, names: bool | Names | None, start: Model | None
     if start is None or start.names is None:
         return names_for(options, names)
     return names_for(options, deepcopy(start.names) if copy else start.names)
+
+
+def learn_blocks(model: Learner) -> Learn:
+    """Return the function that lets a model learn a block."""
+
+    def learn(block: Block, again: bool) -> Callable[[], NDArray[Any]]:
+        rows = CoalescedRows(*block.rows)
+        finish = model.begin(rows, block.labels, block.importance, block.held_out, again)
+        return finish if model.classes is not None else lambda: finish()[:, 0]
+
+    return learn
+
+
+@dataclass
+class _Job:
+    """Composes a run of one model, and its result."""
+
+    passes: Passes
+    settings: Settings
+    rule: Holdout
+    others: MoreOptions
+    start: Model | None
+    callback: Callable[[Progress], None] | None
+    certified: bool
+    share: float | None
+    checkpoint: Path | None
+    resume: bool
+
+    def run(self) -> Model:
+        """Train."""
+        found, begun = self._found(), None
+        if found is None:
+            begun = self.passes.blocks(1)
+            count, begun = (None, begun) if self.start else count_classes(self.passes, self.settings, begun)
+            if self.certified and count is not None and not self.settings.loss_function.joint:
+                raise refuse("certificate", True, "False for classes one against the rest; use loss='softmax'")
+            self.model = initial_model(
+                1 << self.passes.options.bits, self.settings, self.start, self.others.copy, self.certified, self.share,
+                count,
+            )  # fmt: skip
+        else:
+            self.model, self.passes.names = found.learner, found.names
+            restore(found, [self.passes], self.checkpoint or "")
+        transforms, observers = self._transforms(), self._observers()
+        concurrent = self.model.mixture is not None and self.passes.threads != 0 and available_cores() > 1
+        run = Run(self.passes, learn_blocks(self.model), transforms, observers, concurrent, begun=begun)
+        self.parts = run.parts
+        for one in observers:
+            if isinstance(one, Checkpoints):
+                one.run = run
+        if found is not None:
+            run.place = restore(found, run.parts, self.checkpoint or "")
+        place = run.finish()
+        return self._result(place.first_pass, place.seconds, place.compiling)
+
+    def _found(self) -> Content | None:
+        """Return the checkpoint to resume from; None for a new run."""
+        if self.checkpoint is None:
+            return None
+        self.fingerprint = {
+            **self.passes.fingerprint,
+            "holdout": self.rule.every,
+            "holdout_after": self.rule.after,
+            "model": start_fingerprint(self.start),
+            "certificate": self.certified,
+            "settings": settings_to_json(self.settings),
+            "fixed_share": self.share,
+            "subsample": self.others.subsample,
+            "min_count": self.others.min_count,
+            "calibrate": self.others.calibrate,
+        }
+        if not (self.resume and os.path.exists(self.checkpoint)):
+            return None
+        return open_checkpoint(self.checkpoint, self.fingerprint, user_defined_loss(self.settings))
+
+    def _transforms(self) -> list[Transform]:
+        """Return what changes blocks before they are learned."""
+        start, bits, several = self.start, self.passes.options.bits, self.model.classes
+        self.inclusion, found = None, list[Transform]()
+        found.append(EncodeLabels(self.settings, several, self.passes))
+        if self.others.subsample is not None:
+            if several is not None or label_kind(self.settings) == "number":
+                raise refuse("subsample", self.others.subsample, "labels of two classes with it")
+            found.append(Subsampling(self.others.subsample, self.settings.seed))
+        before, rows = ({}, 0) if start is None else (start.extra.get("schema", {}), start.learner.rounds)
+        found += [SchemaOfRun(self.passes, before, rows), self.rule]
+        least = self.others.min_count
+        least = min_count_of(start.extra) if start is not None and least is None else least
+        if least is not None:
+            if self.certified:
+                raise refuse("min_count", least, "none with a certificate, which is about models of all features")
+            stored = (None, None) if start is None else (start.extra, start.arrays)
+            self.inclusion = Inclusion(least, 1 << bits, *stored)
+            found.append(self.inclusion)
+        return found
+
+    def _observers(self) -> list[Observer]:
+        """Return what sees blocks after they were learned."""
+        options, start, model = self.passes.options, self.start, self.model
+        new_metrics = partial(metrics_for, self.settings, model, self.passes.classes.names)
+        self.measures = Measures(new_metrics)
+        self.slices, self.order = Slices(options.slices, self.measures), LabelOrder(self.passes.shuffle is not None)
+        self.calibrator, self.kept, self.proof = None, None, None
+        found: list[Observer] = [self.measures, self.slices, self.order]
+        if self.others.calibrate or (start is not None and calibration_of(start.extra) is not None):
+            check_calibration(self.settings, model.classes)
+            self.calibrator = Calibrator(new_metrics, options.slices, None if start is None else start.extra)
+            found.append(self.calibrator)
+        # Rows at the end of an ordered stream are predicted by the final model in any case.
+        if self.rule.every or (self.rule.after is not None and self.passes.shuffle is not None):
+            self.kept = HeldOutRows()
+            found.append(self.kept)
+        if model.certified:
+            sums = CertificateSums() if start is None else start.learner.snapshot()
+            self.proof = CertificateOfRun(model, self.measures, sums)
+            found.append(self.proof)
+        if self.callback is not None:
+            found.append(Callback(self.callback, self._progress))
+        if self.checkpoint is not None:
+            every, extra = self.others.checkpoint_every, lambda: self.extra
+            found.append(Checkpoints(self.checkpoint, every, self.fingerprint, lambda: model, extra, self.passes))
+        return found
+
+    def _progress(self, step: Step) -> Progress:
+        """Return what a callback receives after a block."""
+        place, model, measures = step.place, self.model, self.measures
+        names = () if model.classes is None else padded_names(self.passes.classes.names, model.classes)
+        calibrated = None if self.calibrator is None else self.calibrator.margins
+        return Progress(
+            place.pass_number, place.rows, place.entries, place.bytes, measures.progressive, measures.holdout,
+            step.block, step.margins, model, names, calibrated,
+        )  # fmt: skip
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """The read options to store, with the kinds of columns and the classes that were found."""
+        count, kinds = self.model.classes, self.passes.kinds.known
+        names = {} if count is None else {"classes": list(padded_names(self.passes.classes.names, count))}
+        return {**self.passes.options.stored, **({"kinds": kinds} if kinds else {}), **names}
+
+    @property
+    def others_extra(self) -> dict[str, Any]:
+        """Extra content of the model that training continues from."""
+        extra = {} if self.start is None else self.start.extra
+        return {name: value for name, value in extra.items() if name not in OWN_EXTRA}
+
+    @property
+    def extra(self) -> dict[str, Any]:
+        """The content to store with the model at any moment."""
+        own = [part.extra() for part in self.parts]
+        return {**self.others_extra, "reading": self.reading, **{k: v for one in own for k, v in one.items()}}
+
+    def _result(self, first_pass: tuple[int, int], seconds: float, compiling: float) -> Model:
+        """Return the model with its metrics, and warn of what a person should know."""
+        model, reports, options = self.model, self.measures.reports(), self.passes.options
+        held_out = bool(self.rule)
+        final = (
+            None
+            if self.kept is None
+            else self.kept.report(model, metrics_for(self.settings, model, self.passes.classes.names))
+        )
+        if options.positive is not None and self.start is None and reports[0].mean_label in (0.0, -1.0):
+            message = f"positive: got {options.positive!r}, which no row has as its label"
+            warnings.warn(message, UserWarning, stacklevel=4)
+        if (found := self.order.warning(model.classes)) is not None:
+            warnings.warn(found, LabelOrderWarning, stacklevel=4)
+        proof = None if self.proof is None else self.proof.proved
+        training = Training(
+            report=reports[0], holdout=self.measures.last_holdout.report() if held_out else None, final=final,
+            passes=reports, rows=first_pass[0], entries=first_pass[1], seconds=seconds, compiling=compiling,
+            problems=self.passes.problems, certificate=None if proof is None else proof.summary,
+            frontier=None if proof is None else proof.frontier, slices=self.slices.tables(warn=True),
+            calibrated=None if self.calibrator is None else self.calibrator.result(held_out),
+            inclusion=self.inclusion, label_order=self.order, checkpoint=self.checkpoint,
+        )  # fmt: skip
+        schema = self.extra.get("schema", {})
+        return Model.trained(model, training, self.passes.names, self.reading, schema, self.others_extra)

@@ -1,10 +1,12 @@
-"""Held-out rows that are kept, so that the final model can be measured on them.
+"""Held-out rows: predicted, and never learned from, in any pass and any order.
 
 A row that is held out in the middle of a stream is predicted by the model of that moment, which has just learned from
-its neighbours. Where labels follow one another, this is much better than what the final model does.
+its neighbours. Where labels follow one another, this is much better than what the final model does, which is therefore
+measured on some of these rows too.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,23 +16,60 @@ from forel.data import Block, concatenate
 from forel.learner.learner import Learner
 from forel.learner.rows import CoalescedRows
 from forel.training.metrics import Report, StreamMetrics
+from forel.training.run import Observer, Step, Transform
 from forel.training.shuffle import take_rows
+from forel.validation import refuse, whole
 
-__all__ = ["HeldOutRows"]
+__all__ = ["HeldOutRows", "Holdout"]
 
 MAX_ROWS, MAX_ENTRIES = 5000, 1 << 20
 ARRAYS = "indptr", "indices", "values", "labels", "importance", "numbers"
 
 
-class HeldOutRows:
-    """Held-out rows of a pass: all of them, or every second, fourth, ... one, so that they fit into memory.
+@dataclass(frozen=True)
+class Holdout(Transform):
+    """Holds out every n-th row of the source (``every``), or all rows after the first n (``after``).
+
+    >>> numbers = np.array([3, 1, 2, 4])  # in any order
+    >>> Holdout(every=3).mask(numbers), Holdout(after=3).mask(numbers), Holdout().mask(numbers)
+    (array([False, False,  True, False]), array([ True, False, False,  True]), None)
+    """
+
+    every: int = 0
+    after: int | None = None
+
+    def __post_init__(self) -> None:
+        if whole("holdout", self.every) == 1:
+            raise refuse("holdout", self.every, "0 for none, or at least 2: every n-th row is held out")
+        if self.after is not None and whole("holdout_after", self.after, low=1) and self.every:
+            raise refuse("holdout", self.every, "0 if holdout_after is used")
+
+    def __bool__(self) -> bool:
+        return bool(self.every) or self.after is not None
+
+    def mask(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_] | None:
+        """Return the mask of held-out rows by their numbers in the source, from 0; None if nothing is held out."""
+        if self.after is not None:
+            return numbers >= self.after
+        return (numbers + 1) % self.every == 0 if self.every else None
+
+    def __call__(self, block: Block) -> Block:
+        """Return a block that says which of its rows are held out."""
+        assert block.numbers is not None
+        return replace(block, held_out=self.mask(block.numbers))
+
+
+class HeldOutRows(Observer):
+    """Held-out rows of the last pass: all of them, or every second, fourth, ... one, so that they fit into memory.
 
     >>> rows = HeldOutRows()
     >>> block = Block(np.arange(5), np.arange(4), np.ones(4, np.float32), np.ones(4, np.float32), numbers=np.arange(4))
-    >>> rows.add(block, np.array([True, False, True, True]))
+    >>> rows.keep(block, np.array([True, False, True, True]))
     >>> len(rows)
     3
     """
+
+    name = "held out rows"
 
     def __init__(self) -> None:
         self._blocks: list[Block] = []
@@ -39,7 +78,12 @@ class HeldOutRows:
     def __len__(self) -> int:
         return sum(map(len, self._blocks))
 
-    def add(self, block: Block, held_out: NDArray[np.bool_]) -> None:
+    def after_block(self, step: Step) -> None:
+        """Keep the held-out rows of a block."""
+        if step.block.held_out is not None:
+            self.keep(step.block, step.block.held_out)
+
+    def keep(self, block: Block, held_out: NDArray[np.bool_]) -> None:
         """Keep the held-out rows of a block."""
         rows = np.flatnonzero(held_out)
         places = self._seen + np.arange(rows.size)
@@ -55,9 +99,10 @@ class HeldOutRows:
             assert whole.numbers is not None
             self._blocks = [take_rows(whole, np.flatnonzero(whole.numbers % self._every == 0))]
 
-    def next_pass(self) -> None:
-        """Forget the rows, because the next pass has them too."""
-        self._blocks, self._every, self._seen = [], 1, 0
+    def end(self, pass_number: int, last: bool) -> None:
+        """Forget the rows, if the next pass has them too."""
+        if not last:
+            self._blocks, self._every, self._seen = [], 1, 0
 
     def report(self, model: Learner, metrics: StreamMetrics) -> Report | None:
         """Return the metrics of a model on the rows; None without rows."""
@@ -68,16 +113,16 @@ class HeldOutRows:
         metrics.add(margins if model.classes is not None else margins[:, 0], rows.labels, rows.importance)
         return metrics.report()
 
-    def pack(self) -> dict[str, NDArray[Any]]:
+    def pack(self) -> tuple[Any, dict[str, NDArray[Any]]]:
         """Return the state as arrays."""
         whole = concatenate(self._blocks)
         numbers = np.zeros(0) if whole.numbers is None else whole.numbers
         arrays = {name: getattr(whole, name) for name in ARRAYS} | {"numbers": numbers}
-        return {**arrays, "state": np.array([self._every, self._seen], np.float64)}
+        return [self._every, self._seen], arrays
 
-    def unpack(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def unpack(self, known: Any, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Replace the state by one that :meth:`pack` returned."""
-        self._every, self._seen = (int(value) for value in arrays["state"])
+        self._every, self._seen = known
         kinds: tuple[Any, ...] = np.int64, np.int32, np.float32, np.float64, np.float32, np.int64
         parts: dict[str, Any] = {name: arrays[name].astype(kind) for name, kind in zip(ARRAYS, kinds, strict=True)}
         self._blocks = [Block(**parts)] if parts["labels"].size else []

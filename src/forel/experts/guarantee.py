@@ -23,7 +23,7 @@ class Guarantee:
     weight : the denominator of averages, the sum of importances; the number of rounds if None
 
     >>> print(Guarantee("log K", "the best of 16 experts, which is b", 92000, 25000.9, 25000.0, 2.77))
-    within 0.000031 per example of the best of 16 experts, which is b (0.27174 per example)
+    within 0.000031 per example of the best of 16 experts, which is b (0.271740 per example)
 
     Survey: section 3.6
     """
@@ -64,7 +64,13 @@ class Guarantee:
             return f"nothing is proved against {self.against}, because {void}"
         weight = float(self.rounds) if self.weight is None else self.weight
         total, unit = weight or 1.0, "per example" if self.weight is None else "per unit of importance"
-        return f"within {_rounded_up(self.bound / total)} {unit} of {self.against} ({self.other / total:.5g} {unit})"
+        within, other = _rounded_up(self.bound / total), self.other / total
+        # With more digits where the bound has more: as printed, the loss is at most their sum.
+        places = len(within.partition(".")[2])
+        shown = (
+            f"{other:.5g}" if places < 5 or not math.isfinite(other) else f"{other + 0.5 * 10.0**-places:.{places}f}"
+        )
+        return f"within {within} {unit} of {self.against} ({shown} {unit})"
 
 
 def _rounded_up(value: float) -> str:

@@ -1,7 +1,9 @@
 """Encoding of labels for losses: −1 and 1 become 0 and 1 for log-loss, 0 and 1 become −1 and 1 for hinge losses."""
 
+import math
 import os
 import shlex
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,6 +22,7 @@ from forel.training.run import Transform
 __all__ = ["ClassEncoder", "EncodeLabels", "LabelEncoder", "label_encoder", "label_kind"]
 
 SHOWN = 8  # columns in a message
+MAX_ROUNDING = 1e-3  # error of labels in float32, as a fraction of their spread
 EXPECTED = {
     "probability": "0 and 1 (or numbers between), or -1 and 1",
     "sign": "-1 and 1, or 0 and 1",
@@ -158,6 +161,39 @@ def label_encoder(
     return ClassEncoder(classes, names, problems, seen)
 
 
+class Rounding:
+    """How much numbers lose where a model, whose numbers are float32, learns them.
+
+    >>> found = Rounding()
+    >>> found.add(np.tile([10000009.6, 10000000.4], 50))
+    >>> found.warning()[:72]
+    "labels: rounding them to the model's float32 changes them by 0.4 on aver"
+    """
+
+    def __init__(self) -> None:
+        self._first = 0.0
+        self._sums = np.zeros(4)  # labels, and of labels less the first: the sum, squares and squared rounding errors
+
+    def add(self, labels: NDArray[Any]) -> None:
+        """Add labels."""
+        if labels.size and labels.dtype == np.float64:
+            self._first = self._first if self._sums[0] else float(labels[0])
+            centered, lost = labels - self._first, labels - labels.astype(np.float32)
+            self._sums += labels.size, centered.sum(), centered @ centered, lost @ lost
+
+    def warning(self) -> str | None:
+        """Return a warning if the root of the mean squared error is more than a thousandth of the spread."""
+        rows, total, squares, lost = self._sums.tolist()
+        spread = math.sqrt(max(squares - total**2 / max(rows, 1), 0.0) / max(rows, 1))
+        error = math.sqrt(lost / max(rows, 1))
+        if not error > MAX_ROUNDING * spread or not spread:
+            return None
+        return (
+            f"labels: rounding them to the model's float32 changes them by {error:.2g} on average, which is "
+            f"{100 * error / spread:.2g} % of their spread of {spread:.2g}; subtract a constant, such as {self._first:.9g}"
+        )
+
+
 class EncodeLabels(Transform):
     """Encodes the labels of a run, and leaves out rows whose labels are invalid.
 
@@ -172,6 +208,7 @@ class EncodeLabels(Transform):
     def __init__(self, settings: Settings, classes: int | None, passes: Passes) -> None:
         self._settings, self._classes, self._passes = settings, classes, passes
         self._negative: float | None = None
+        self._rounding = Rounding()
         self._encoder: LabelEncoder | ClassEncoder | None = None
 
     def begin(self, pass_number: int) -> None:
@@ -181,8 +218,10 @@ class EncodeLabels(Transform):
         self._encoder = label_encoder(self._settings, problems, self._classes, names, self._negative, seen)
 
     def end(self, pass_number: int, last: bool) -> None:
-        """Forget the label of the negative class."""
+        """Forget the label of the negative class, and warn of labels that lose digits."""
         self._negative = None
+        if pass_number == 1 and (message := self._rounding.warning()) is not None:
+            warnings.warn(message, UserWarning, stacklevel=2)
 
     def __call__(self, block: Block) -> Block:
         """Return a block with encoded labels, without rows of invalid ones."""
@@ -190,6 +229,8 @@ class EncodeLabels(Transform):
         labels, valid = self._encoder.encode(block)
         self._negative = self._encoder.negative
         encoded = replace(block, labels=labels)
+        if self._encoder.kind == "number":
+            self._rounding.add(labels if valid is None else labels[valid])
         return encoded if valid is None else drop_rows(encoded, np.flatnonzero(~valid))
 
     def pack(self) -> tuple[Any, dict[str, NDArray[Any]]]:

@@ -20,8 +20,8 @@ __all__ = ["ShuffledRows", "take_rows"]
 
 GROUP = 1 << 13  # rows that stay together in the file
 POOL = 16  # groups whose rows are mixed
-PARTS = {  # of a block, with their dtypes; that of indices depends on the number of slots
-    "indptr": np.int64, "indices": None, "values": np.float32, "labels": np.float32, "importance": np.float32,
+PARTS = {  # of a block, with their dtypes; None for those that blocks have
+    "indptr": np.int64, "indices": None, "values": np.float32, "labels": None, "importance": np.float32,
     "lines": np.int64, "numbers": np.int64,
 }  # fmt: skip
 
@@ -68,11 +68,12 @@ class ShuffledRows:
         file: Any = tempfile.TemporaryFile(prefix="forel-", dir=temporary_folder())  # noqa: SIM115
         self._file: Any = stack.enter_context(file)
         self._groups: list[tuple[int, int, int, str]] = []  # offset, rows, entries and source
-        self._slots: Any = np.int32  # dtype of indices
+        self._kinds: dict[str, Any] = {}  # dtypes where PARTS has none
         for group in _groups(blocks):
             self._groups.append((self._file.tell(), len(group), group.indices.size, group.file))
-            self._slots = group.indices.dtype
+            self._kinds = {name: getattr(group, name).dtype for name, kind in PARTS.items() if kind is None}
             for name, kind in PARTS.items():
+                kind = kind or self._kinds[name]
                 column = np.zeros(len(group), kind) if getattr(group, name) is None else getattr(group, name)
                 self._file.write(np.ascontiguousarray(column, kind).data)
 
@@ -96,7 +97,7 @@ class ShuffledRows:
         parts: dict[str, Any] = {}
         self._file.seek(offset)
         for name, kind in PARTS.items():
-            count, dtype = sizes.get(name, rows), np.dtype(kind or self._slots)
+            count, dtype = sizes.get(name, rows), np.dtype(kind or self._kinds[name])
             parts[name] = np.frombuffer(self._file.read(count * dtype.itemsize), dtype)
         return Block(**parts, file=file)
 

@@ -72,6 +72,17 @@ def number(word):
     return np.float32(round_to_float32(Fraction(Decimal(mantissa)) * Fraction(10) ** exponent))
 
 
+def label_of(word):
+    """The nearest double, within the range of float32."""
+    if not NUMBER.fullmatch(word):
+        raise Wrong(f"no number: {word}")
+    value = float(word)
+    with np.errstate(over="ignore"):
+        if not np.isfinite(np.float32(value)):
+            raise Wrong("not finite")
+    return np.float64(value)
+
+
 def put(row, slot, value):
     with np.errstate(over="ignore"):
         row[slot] = np.float32(row[slot] + value) if slot in row else value
@@ -92,9 +103,8 @@ def vw_features(line):
         tag = before.pop().removeprefix(b"'")
     if len(before) > 2:
         raise Wrong("three numbers")
-    numbers = [number(word) for word in before]
-    label = numbers[0] if numbers else np.float32(np.nan)
-    importance = numbers[1] if len(numbers) > 1 else np.float32(1)
+    label = label_of(before[0]) if before else np.float64(np.nan)
+    importance = number(before[1]) if len(before) > 1 else np.float32(1)
     if importance < 0:
         raise Wrong("negative")
     features = []
@@ -169,7 +179,7 @@ def svmlight_line(line, bits, shift=0):
     tokens = words(text)
     if not tokens:
         return None
-    label = number(tokens.pop(0))
+    label = label_of(tokens.pop(0))
     query = tokens.pop(0) if tokens and tokens[0].startswith(b"qid:") else b"qid:0"
     if not re.fullmatch(rb"qid:[0-9]{1,15}", query):
         raise Wrong("no query")
@@ -232,7 +242,7 @@ def examples(reader):
         assert block.indptr[0] == 0
         assert block.indptr[-1] == block.indices.size == block.values.size
         assert (block.indptr.dtype, block.indices.dtype) == (np.int64, np.int32)
-        assert block.values.dtype == block.labels.dtype == block.importance.dtype == np.float32
+        assert (block.values.dtype, block.importance.dtype, block.labels.dtype) == (np.float32, np.float32, np.float64)
         for r in range(len(block)):
             part = slice(block.indptr[r], block.indptr[r + 1])
             row = dict(zip(block.indices[part].tolist(), block.values[part], strict=True))

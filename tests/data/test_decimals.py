@@ -91,7 +91,7 @@ def parsed(cases, form):
     if form == "vw":
         text = "".join(f"|a x:{case}\n" for case in good)
     elif form == "svmlight":
-        text = "".join(f"{case} 3:{case}\n" for case in good)
+        text = "".join(f"1 3:{case}\n" for case in good)
     else:
         text = "x\n" + "".join(f" {case}\n" for case in good)
     block = concatenate(read(io.BytesIO(text.encode()), form))

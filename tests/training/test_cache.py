@@ -56,7 +56,7 @@ def test_cached_blocks_equal_the_originals(tmp_path_factory, content):
     blocks = []
     for k, rows in enumerate(content):
         sizes, slots = [len(row) for row in rows], [slot for row in rows for slot in row]
-        labels = np.array([np.nan if size == 2 else size for size in sizes], np.float32)
+        labels = np.array([np.nan if size == 2 else size for size in sizes], np.float64)
         values = np.array(slots, np.float32) / 3
         arrays = (
             np.append(0, np.cumsum(sizes, dtype=np.int64)),

@@ -46,7 +46,7 @@ class Block:
     indptr: NDArray[np.int64]
     indices: NDArray[Any]
     values: NDArray[np.float32]
-    labels: NDArray[np.float32]
+    labels: NDArray[np.float64]
     importance: NDArray[np.float32] = None  # type: ignore[assignment]
     tags: tuple[bytes, ...] | None = None
     file: str = ""
@@ -88,7 +88,7 @@ def concatenate(blocks: Iterable[Block]) -> Block:
     """
     all_blocks = list(blocks)
     if not all_blocks:
-        return Block(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32), np.empty(0, np.float32))
+        return Block(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32), np.empty(0))
     sizes = np.cumsum([0] + [b.indices.size for b in all_blocks])
     parts = [all_blocks[0].indptr[:1]] + [b.indptr[1:] + size for b, size in zip(all_blocks, sizes, strict=False)]
     tags = None if any(b.tags is None for b in all_blocks) else tuple(t for b in all_blocks for t in b.tags or ())

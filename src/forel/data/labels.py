@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -214,7 +214,7 @@ class ClassNames:
 
     >>> classes = ClassNames("auto")
     >>> classes.number(np.float32([7, 3, np.nan, 7]))
-    array([ 0.,  1., nan,  0.], dtype=float32)
+    array([ 0.,  1., nan,  0.])
     >>> classes.names
     ['7', '3']
     """
@@ -230,7 +230,7 @@ class ClassNames:
         self.names[:] = names
         self._numbers = {name: k for k, name in enumerate(self.names)}
 
-    def number(self, labels: NDArray[np.float32], words: tuple[str, ...] | None = None) -> NDArray[np.float32]:
+    def number(self, labels: NDArray[Any], words: tuple[str, ...] | None = None) -> NDArray[np.float64]:
         """Return the numbers of classes; NaN where a label is missing, −1 where its class is unknown.
 
         Parameters
@@ -240,12 +240,12 @@ class ClassNames:
         """
         known = ~np.isnan(labels)
         found, first, which, rows = np.unique(labels[known], True, True, True)
-        numbers = np.empty(found.size, np.float32)
+        numbers = np.empty(found.size)
         for k in np.argsort(first, kind="stable").tolist():
             name = class_name(found[k] if words is None else words[int(found[k])])
             numbers[k] = self._number(name)
             self._rows[name] += int(rows[k])
-        result = np.full(labels.size, np.nan, np.float32)
+        result = np.full(labels.size, np.nan)
         result[known] = numbers[which]
         return result
 

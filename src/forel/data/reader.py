@@ -118,7 +118,7 @@ class Reader:
         if not unknown.any():
             return named
         if self.options.unlabelled:
-            return replace(named, labels=np.where(unknown, np.float32(np.nan), numbers))
+            return replace(named, labels=np.where(unknown, np.nan, numbers))
         for row in np.flatnonzero(unknown).tolist():
             label = block.labels[row] if block.label_words is None else block.label_words[int(block.labels[row])]
             line = block.line if block.lines is None else int(block.lines[row])

@@ -62,7 +62,7 @@ class LabelEncoder:
         self.problems, self.seen = problems, seen
         self.negative = negative
 
-    def encode(self, block: Block) -> tuple[NDArray[np.float32], NDArray[np.bool_] | None]:
+    def encode(self, block: Block) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
         """Return the encoded labels of a block, and the mask of valid ones; None if all are valid."""
         labels = block.labels
         if self.kind == "number":
@@ -132,7 +132,7 @@ class ClassEncoder:
     ) -> None:  # fmt: skip
         self.count, self.names, self.problems, self.seen = count, names, problems, seen
 
-    def encode(self, block: Block) -> tuple[NDArray[np.float32], NDArray[np.bool_] | None]:
+    def encode(self, block: Block) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
         """Return the labels of a block, and the mask of valid ones; None if all are valid."""
         valid = (block.labels >= 0) & (block.labels < self.count)  # False for NaN
         if valid.all():

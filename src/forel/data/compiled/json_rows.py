@@ -90,7 +90,7 @@ def scan(
     found_events, waiting = np.uint64(counts[layout.EVENTS]), np.uint64(counts[layout.PENDING])
     most_keys, most_names = keys.shape[0] // 2, names.shape[0] // 2
     levels = np.empty((layout.DEPTH, 3), np.uint64)
-    nan, one, zero = np.float32(np.nan), np.float32(1), np.float32(0)
+    one, zero = np.float32(1), np.float32(0)
     status = layout.DONE
     while i < stop:
         begin = i
@@ -106,7 +106,7 @@ def scan(
             i = begin
             break
         entry, scratch_end, wait, marked, inner = entries, free, waiting, ZERO, 0
-        label, weight = nan, one
+        label, weight = np.nan, one
         depth, state, space, space_end = 0, START, base, base
         top = top_end = base
         place, role, top_role = ZERO, ZERO, ZERO
@@ -260,7 +260,13 @@ def scan(
                         if whole and found == 0:
                             found = zero  # -0 is an integer, and -0.0 is not
                         if role & layout.LABEL != ZERO:
-                            label = found
+                            label, sure = numbers.exactly(start, i)
+                            if word != start:
+                                label, sure = np.float64(found), True
+                            if not sure:
+                                break
+                            if whole and label == 0:
+                                label = 0.0
                         if role & layout.IMPORTANCE != ZERO:
                             weight = found
                             # A negative number may be rounded to -0.

@@ -13,7 +13,7 @@ from numba import types
 from forel.data.compiled.cache import inlined, inner, intrinsic
 from forel.data.compiled.words import EIGHT, byte, digits, load, power_of_ten, value
 
-__all__ = ["HARD", "LARGEST", "NUMBER", "WRONG", "bits_of", "exactly", "number", "resolve_hard"]
+__all__ = ["HARD", "LARGEST", "NUMBER", "WRONG", "bits_of", "exactly", "number", "read_label", "resolve_hard"]
 
 NUMBER, WRONG, HARD = 0, 1, 2
 ONE, TEN, ZERO = np.uint64(1), np.uint64(10), np.uint64(48)
@@ -158,11 +158,23 @@ def exactly(i, stop):
 
 
 @inner
-def resolve_hard(start, end, hard, resolved, count):
-    """Return a hard number if it is resolved; otherwise record its span, if there is space, and return 0."""
+def resolve_hard(start, end, double, hard, resolved, count):
+    """Return a hard number if it is resolved; otherwise record its span, if there is space, and return 0.
+
+    ``double`` is true for the nearest double, false for the nearest float32.
+    """
     if count < resolved.size:
         return resolved[count]
     if count < hard.shape[0]:
-        hard[count, 0] = start
-        hard[count, 1] = end
-    return np.float32(0)
+        hard[count, 0], hard[count, 1], hard[count, 2] = start, end, double
+    return 0.0
+
+
+@inner
+def read_label(i, end, base, hard, resolved, count):
+    """Return the label between two addresses as a double, and the number of hard numbers."""
+    label, sure = exactly(i, end)
+    if not sure:
+        label = resolve_hard(i - base, end - base, True, hard, resolved, count)
+        count += 1
+    return label, count

@@ -7,7 +7,7 @@ from forel.data.compiled.cache import fast, inner
 from forel.data.compiled.hashing import mix
 from forel.data.compiled.merge import merge_row
 from forel.data.compiled.name_records import claim_row
-from forel.data.compiled.numbers import FULL, HARD, LARGEST, WRONG, number, resolve_hard
+from forel.data.compiled.numbers import FULL, HARD, LARGEST, WRONG, number, read_label, resolve_hard
 from forel.data.compiled.vw import blank
 from forel.data.compiled.words import EIGHT, address, byte, digits, load, power_of_ten
 from forel.data.compiled.words import value as value_of
@@ -75,16 +75,16 @@ def parse(
             lines += 1
             continue
         entry, candidate = np.uint64(entries), np.uint64(names)
-        label, end, kind = number(i)
-        if kind == HARD:
-            label = resolve_hard(i - base, end - base, hard, resolved, hards)
-            hards += 1
+        label = 0.0
+        _, end, kind = number(i)
         if kind == WRONG:
             status = layout.NO_NUMBER
-        elif not abs(label) <= LARGEST:
-            status = layout.NOT_FINITE
         else:
-            i = end
+            label, hards = read_label(i, end, base, hard, resolved, hards)
+            if abs(np.float32(label)) <= LARGEST:
+                i = end
+            else:
+                status = layout.NOT_FINITE
         rising, last = True, np.int64(-1)
         first = True
         while status == layout.DONE:
@@ -127,7 +127,7 @@ def parse(
             i += ONE
             value, end, kind = number(i)
             if kind == HARD:
-                value = resolve_hard(i - base, end - base, hard, resolved, hards)
+                value = np.float32(resolve_hard(i - base, end - base, False, hard, resolved, hards))
                 hards += 1
             if kind == WRONG:
                 status = layout.NO_NUMBER

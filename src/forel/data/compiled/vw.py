@@ -7,7 +7,7 @@ from forel.data.compiled.cache import fast, inner
 from forel.data.compiled.hashing import LETTERS, START, absorb, finish, only
 from forel.data.compiled.merge import STAMPS, distinct, merge_row
 from forel.data.compiled.name_records import claim_row
-from forel.data.compiled.numbers import HARD, LARGEST, WRONG, number, resolve_hard
+from forel.data.compiled.numbers import HARD, LARGEST, WRONG, number, read_label, resolve_hard
 from forel.data.compiled.plain_namespaces import plain_namespaces
 from forel.data.compiled.words import EIGHT, address, byte, load, name_end
 
@@ -74,7 +74,7 @@ def parse(
     hards, names = np.int64(0), counts[layout.NAMES]
     table, stamps = np.full(1024, -1, np.int32), np.zeros(STAMPS, np.uint16)
     status = layout.DONE
-    nan, one = np.float32(np.nan), np.float32(1)
+    one = np.float32(1)
     while i < stop:
         while blank(byte(i)):
             i += ONE
@@ -82,7 +82,7 @@ def parse(
             i += ONE
             lines += 1
             continue
-        label, weight = nan, one
+        label, weight = np.nan, one
         entry, candidate, words = np.uint64(entries), np.uint64(names), 0
         tag = tag_end = i
         # Before the bar: numbers and a tag.
@@ -101,23 +101,25 @@ def parse(
                     status = layout.AFTER_TAG
                 break
             found, end, kind = number(word)
-            if kind == HARD:
-                found = resolve_hard(word - base, end - base, hard, resolved, hards)
+            if kind == HARD and words > 0:
+                found = np.float32(resolve_hard(word - base, end - base, False, hard, resolved, hards))
                 hards += 1
             if words == 2:
                 status = layout.THIRD
             elif kind == WRONG or end != i:
                 status = layout.NO_HEAD
+            elif words == 0:
+                label, hards = read_label(word, end, base, hard, resolved, hards)
+                if not abs(np.float32(label)) <= LARGEST:
+                    status = layout.NOT_FINITE
             elif not abs(found) <= LARGEST:
                 status = layout.NOT_FINITE
-            elif words == 1 and found < 0:
+            elif found < 0:
                 status = layout.NEGATIVE
             if status != layout.DONE:
                 i = word
                 break
-            if words == 0:
-                label = found
-            else:
+            if words == 1:
                 weight = found
             words += 1
             while blank(byte(i)):
@@ -143,7 +145,7 @@ def parse(
                 i += ONE
                 scale, end, kind = number(i)
                 if kind == HARD:
-                    scale = resolve_hard(i - base, end - base, hard, resolved, hards)
+                    scale = np.float32(resolve_hard(i - base, end - base, False, hard, resolved, hards))
                     hards += 1
                 if middle == begin:
                     i = begin
@@ -170,7 +172,7 @@ def parse(
                     i += ONE
                     found, end, kind = number(i)
                     if kind == HARD:
-                        found = resolve_hard(i - base, end - base, hard, resolved, hards)
+                        found = np.float32(resolve_hard(i - base, end - base, False, hard, resolved, hards))
                         hards += 1
                     value *= found
                     if start == name_stop:

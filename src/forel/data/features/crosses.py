@@ -175,7 +175,7 @@ class Crosses:
 
 
 def transformed_block(
-    entries: Entries, labels: NDArray[np.float32], importance: NDArray[np.float32], lines: NDArray[np.int64],
+    entries: Entries, labels: NDArray[np.float64], importance: NDArray[np.float32], lines: NDArray[np.int64],
     transform: Transform, bits: int, names: Names | None, problems: ProblemSink, file: str,
 ) -> Block:  # fmt: skip
     """Return the block of some rows after a transformation; ``lines`` has the line of each row."""

@@ -35,7 +35,7 @@ def block_from_entries(
     indptr: NDArray[np.int64],
     indices: NDArray[Any],
     values: NDArray[np.float32],
-    labels: NDArray[np.float32],
+    labels: NDArray[np.float64],
     importance: NDArray[np.float32],
     lines: NDArray[np.int64],
     problems: ProblemSink,
@@ -49,7 +49,7 @@ def block_from_entries(
 def block_from_cells(
     cells: Cells,
     good: NDArray[np.bool_],
-    labels: NDArray[np.float32],
+    labels: NDArray[np.float64],
     importance: NDArray[np.float32],
     lines: NDArray[np.int64],
     problems: ProblemSink,
@@ -67,7 +67,7 @@ def block_from_cells(
 
 def _finite(
     bad: int, indptr: NDArray[np.int64], indices: NDArray[Any], values: NDArray[np.float32],
-    labels: NDArray[np.float32], importance: NDArray[np.float32], lines: NDArray[np.int64], problems: ProblemSink,
+    labels: NDArray[np.float64], importance: NDArray[np.float32], lines: NDArray[np.int64], problems: ProblemSink,
     file: str,
 ) -> Block:  # fmt: skip
     end = int(indptr[-1])

@@ -104,7 +104,7 @@ class RowProblems:
 
 
 def block_from_columns(
-    cells: Cells, columns: Sequence[FeatureColumn], labels: NDArray[np.float32], importance: NDArray[np.float32],
+    cells: Cells, columns: Sequence[FeatureColumn], labels: NDArray[np.float64], importance: NDArray[np.float32],
     row_problems: RowProblems, bits: int, names: Names | None, transform: Transform | None,
 ) -> Block:  # fmt: skip
     """Return the block of the well-formed rows."""

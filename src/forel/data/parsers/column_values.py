@@ -219,33 +219,25 @@ def _filled(
 
 def labels_and_importance(
     values: Mapping[str, Any], columns: Columns, row_problems: RowProblems, expected: str = "a number"
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:  # fmt: skip
+) -> tuple[NDArray[np.float64], NDArray[np.float32]]:  # fmt: skip
     """Return the labels and importances of some rows; defaults if their columns are missing."""
     rows = row_problems.lines.size
-    labels, importance = np.full(rows, np.nan, np.float32), np.ones(rows, np.float32)
+    labels, importance = np.full(rows, np.nan), np.ones(rows, np.float32)
     if columns.label is not None and columns.label in values:
-        if columns.options.unlabelled:
-            labels = _readable(values[columns.label])
-        else:
-            labels = _labels(values[columns.label], columns.label, np.nan, row_problems, expected)
+        numbers = values[columns.label]
+        if not columns.options.unlabelled:
+            _record_labels(numbers, columns.label, row_problems, expected)
+        labels = np.where(numbers.present & np.isfinite(numbers.values), numbers.wide, np.nan)
     if columns.importance is not None and columns.importance in values:
         importance = _importance(values[columns.importance], columns.importance, row_problems)
     return labels, importance
 
 
-def _readable(numbers: NumberColumn) -> NDArray[np.float32]:
-    """Return the labels of some rows, NaN where there is none or it is invalid."""
-    return np.where(numbers.present & np.isfinite(numbers.values), numbers.values, np.float32(np.nan))
-
-
-def _labels(
-    numbers: NumberColumn, name: str, missing: float, row_problems: RowProblems, expected: str = "a number"
-) -> NDArray[np.float32]:
-    """Return the labels or importances of some rows."""
+def _record_labels(numbers: NumberColumn, name: str, row_problems: RowProblems, expected: str) -> None:
+    """Record labels or importances that are no numbers, or too large."""
     numbers.record_non_numbers(name, expected, row_problems)
     bad = numbers.infinite()
     row_problems.record(name, bad, [str(v) for v in numbers.wide[bad]], "a number within the range of float32")
-    return np.where(numbers.present, numbers.values, np.float32(missing))
 
 
 def _importance(numbers: NumberColumn, name: str, row_problems: RowProblems) -> NDArray[np.float32]:
@@ -253,7 +245,8 @@ def _importance(numbers: NumberColumn, name: str, row_problems: RowProblems) -> 
     numbers.record_non_numbers(name, WEIGHT, row_problems)
     missing = np.flatnonzero(numbers.present & np.isnan(numbers.values))
     row_problems.record(name, missing, ["a missing value"] * missing.size, WEIGHT)
-    found = _labels(numbers, name, 1.0, row_problems)
+    _record_labels(numbers, name, row_problems, "a number")
+    found = np.where(numbers.present, numbers.values, np.float32(1))
     negative = np.flatnonzero(found < 0)
     row_problems.record(name, negative, [str(v) for v in found[negative]], "an importance of at least 0")
     return found

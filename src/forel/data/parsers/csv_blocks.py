@@ -81,7 +81,7 @@ def _parse(table: CsvTable, rows: CsvRows, chunk: CsvChunk, problems: ProblemSin
     plain = [name for name in numeric if name in table.places and name not in columns.kinds]
     filled = _fill_numbers(table, rows, plain, cells, mask)
     numbers = {
-        name: cell_numbers(rows.words(k), exact=columns.kinds.get(name) == "number")
+        name: cell_numbers(rows.words(k), exact=name == columns.label or columns.kinds.get(name) == "number")
         for name, k in numeric.items()
         if name not in filled
     }

@@ -160,9 +160,9 @@ class _Rows:
         """Return the rows as a block."""
         problems.note_words(self.words)
         hashes = hashes_of(self.names)
-        floats = (np.array(x, np.float32) for x in (self.values, self.labels, self.importance))
+        values, labels = np.array(self.values, np.float32), np.array(self.labels, np.float64)
+        importance = np.array(self.importance, np.float32)
         indptr, lines = np.array(self.indptr, np.int64), np.array(self.lines, np.int64)
-        values, labels, importance = floats
         if self.transform is not None:
             entries = Entries(indptr, hashes, values, np.array(self.kinds, np.int64), self._word)
             return transformed_block(entries, labels, importance, lines, self.transform, bits, names, problems, file)

@@ -125,7 +125,7 @@ class _Rows:
         self.inner = np.zeros((INNER, 2), np.uint64)
         self.indptr = np.zeros(rows + 1, np.int64)
         self.hashes, self.values = buffers.empty(most, np.uint64), buffers.empty(most, np.float32)
-        self.labels, self.importance = np.empty(rows, np.float32), np.empty(rows, np.float32)
+        self.labels, self.importance = np.empty(rows), np.empty(rows, np.float32)
         self.lines = np.empty(rows, np.int64)
         self.records = np.empty((most if recording else 0, COLUMNS), np.int64)
         pending = most if keys.transformed else 0

@@ -87,7 +87,7 @@ def _parse(
     indptr = np.empty(rows + 1, np.int64)
     indptr[0] = 0
     indices, values = (buffers.empty(capacity, kind) for kind in (np.int32, np.float32))
-    labels, importance = np.empty(rows, np.float32), np.empty(rows, np.float32)
+    labels, importance = np.empty(rows), np.empty(rows, np.float32)
     row_lines = np.empty(rows, np.int64)
     tagging = form.tags or TAG in form.slices
     tags = np.zeros((rows if tagging else 0, 2), np.int64)  # none, unless the general parser finds some
@@ -98,7 +98,7 @@ def _parse(
     wrong: list[Malformed] = []
     counts = np.zeros(layout.SIZE, np.int64)
     counts[layout.AT] = chunk.start
-    hard, resolved = np.empty((64, 2), np.int64), np.empty(0, np.float32)
+    hard, resolved = np.empty((64, 3), np.int64), np.empty(0)
     while counts[layout.AT] < length:
         before = counts.copy()
         status = parse(
@@ -109,9 +109,9 @@ def _parse(
         if hards > resolved.size:
             # Collect all numbers that need exact arithmetic, and parse the same text again.
             if hards > hard.shape[0]:
-                hard = np.empty((hards, 2), np.int64)
+                hard = np.empty((hards, 3), np.int64)
             else:
-                resolved = np.array([nearest_float32(text[a:b].tobytes()) for a, b in hard[:hards]], np.float32)
+                resolved = np.array([_resolved(text[a:b].tobytes(), double) for a, b, double in hard[:hards]])
             if names is not None and recording:
                 names.unmark(records[before[layout.NAMES] : counts[layout.NAMES]])
             counts[:] = before
@@ -125,7 +125,7 @@ def _parse(
         else:
             wrong.append(problem)  # recorded below in order of lines, together with those of crosses
         counts[layout.AT], counts[layout.LINES] = next_line(text, at, length), done + 1
-        resolved = np.empty(0, np.float32)
+        resolved = np.empty(0)
     n, entries = int(counts[layout.ROWS]), int(counts[layout.ENTRIES])
     if names is not None and recording:
         names.add_records(text, records[: counts[layout.NAMES]])
@@ -144,6 +144,10 @@ def _parse(
     for problem in sorted(wrong + more, key=lambda p: p.line):
         problems.record(problem)
     return block
+
+
+def _resolved(text: bytes, double: bool) -> float:
+    return float(text) if double else float(nearest_float32(text))
 
 
 def _tags(text: NDArray[np.uint8], spans: NDArray[np.int64]) -> tuple[bytes, ...]:

@@ -29,10 +29,11 @@ from forel.validation import all_finite
 __all__ = ["HEAD", "CacheWriter", "RowCache", "has_cache_header", "open_cache"]
 
 FORMAT = b"\x93forel cache "
-MAGIC = FORMAT + b"3\0\0"
+MAGIC = FORMAT + b"4\0\0"
 HEAD = len(MAGIC)  # bytes that identify a cache
 TRAILER = struct.Struct("<QQL16s")  # offset, length and checksum of the description, and the magic bytes
-FLOATS = ("values", "labels", "importance")  # after indptr and indices
+NAMES = ("indptr", "labels", "indices", "values", "importance")  # the widest first, so that views are aligned
+KINDS = tuple(map(np.dtype, (np.int64, np.float64, np.int32, np.float32, np.float32)))
 
 
 class CacheWriter:
@@ -61,7 +62,7 @@ class CacheWriter:
     def add(self, block: Block) -> None:
         """Write a block."""
         start, check = self._offset, 0
-        for name, kind in _kinds().items():
+        for name, kind in zip(NAMES, KINDS, strict=True):
             array: Any = np.ascontiguousarray(getattr(block, name), kind)
             memory = memoryview(array).cast("B")
             check = zlib.crc32(memory, check)
@@ -153,11 +154,11 @@ class RowCache:
         known = self.index[k]
         try:
             bits = self.key["options"]["bits"]
-            memory: Any = np.empty(_size(known, bits), np.uint8)
+            memory: Any = np.empty(_size(known), np.uint8)
             self.stored.read_into(memory, known["start"])
             if zlib.crc32(memory) != known["check"]:
                 raise ValueError("a wrong checksum")
-            arrays: dict[str, Any] = _arrays(memory, known["rows"], known["entries"], bits)
+            arrays: dict[str, Any] = _arrays(memory, known["rows"], known["entries"])
             _validate(arrays, 1 << bits)
         except (ValueError, OSError, MemoryError) as wrong:
             raise _broken(self.file, wrong) from None
@@ -252,7 +253,7 @@ def _checked(content: dict[str, Any], end: int) -> list[dict[str, Any]]:
         numbers += () if known["after"] is None else Position(*known["after"])
         if known["start"] != offset or not isinstance(known["file"], str):
             raise ValueError("blocks that do not follow one another")
-        offset += _size(known, bits)
+        offset += _size(known)
     if any(type(one) is not int or not 0 <= one < 1 << 62 for one in numbers) or offset != end:
         raise ValueError("blocks that do not follow one another")
     classes = content["totals"].get("classes", [])
@@ -264,20 +265,19 @@ def _checked(content: dict[str, Any], end: int) -> list[dict[str, Any]]:
     return blocks
 
 
-def _kinds() -> dict[str, np.dtype[Any]]:
-    """Return the dtypes of the arrays of a block, in their order in the file."""
-    return {"indptr": np.dtype(np.int64), "indices": np.dtype(np.int32), **dict.fromkeys(FLOATS, np.dtype(np.float32))}
+def _size(known: Mapping[str, Any]) -> int:
+    return sum(size * kind.itemsize for size, kind in zip(_sizes(known["rows"], known["entries"]), KINDS, strict=True))
 
 
-def _size(known: Mapping[str, Any], bits: int) -> int:
-    rows, entries = known["rows"], known["entries"]
-    return int(8 * (rows + 1) + 8 * entries + 8 * rows)
+def _sizes(rows: int, entries: int) -> tuple[int, ...]:
+    """Return the numbers of elements of the arrays of a block."""
+    return rows + 1, rows, entries, entries, rows
 
 
-def _arrays(memory: NDArray[np.uint8], rows: int, entries: int, bits: int) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a block as views, aligned because the widest numbers come first."""
-    sizes, arrays, start = (rows + 1, entries, entries, rows, rows), {}, 0
-    for (name, kind), size in zip(_kinds().items(), sizes, strict=True):
+def _arrays(memory: NDArray[np.uint8], rows: int, entries: int) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a block as views."""
+    arrays, start = dict[str, NDArray[Any]](), 0
+    for name, kind, size in zip(NAMES, KINDS, _sizes(rows, entries), strict=True):
         stop = start + size * kind.itemsize
         arrays[name], start = memory[start:stop].view(kind), stop
     return arrays
@@ -285,7 +285,9 @@ def _arrays(memory: NDArray[np.uint8], rows: int, entries: int, bits: int) -> di
 
 def _validate(arrays: dict[str, NDArray[Any]], slots: int) -> None:
     """Raise for numbers that no source has, because kernels do not check them."""
-    indptr, indices, values, labels, importance = arrays.values()
+    indptr, indices, values, labels, importance = (
+        arrays[name] for name in ("indptr", "indices", "values", "labels", "importance")
+    )  # fmt: skip
     if indptr[0] != 0 or indptr[-1] != indices.size or (indptr[1:] < indptr[:-1]).any():
         raise ValueError("rows that do not follow one another")
     if indices.size and (indices.min() < 0 or indices.max() >= slots):

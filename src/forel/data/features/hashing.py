@@ -1,5 +1,6 @@
 """Slots of names: the definition of the hash in plain Python, and its compiled form for many names."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from forel.data.compiled.layout import PAD
 from forel.data.scanners import scanner
 
-__all__ = ["cross_slot", "hash_name", "slot", "slots_of_hashes"]
+__all__ = ["cross_slot", "expected_collisions", "hash_name", "slot", "slots_of_hashes"]
 
 START, FACTOR = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93
 FIRST, SECOND = 0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53
@@ -96,3 +97,17 @@ def hash_buffer(text: NDArray[np.uint8], ends: NDArray[np.int64], starts: NDArra
     out: NDArray[Any] = np.empty(ends.size - 1, np.uint64)
     scanner("hashing", "hash_pieces")(padded, ends - low, starts, out)
     return out
+
+
+def expected_collisions(used: int, bits: int) -> float:
+    r"""Return the expected number of slots that several names share, if names have ``used`` of 2**bits slots.
+
+    By linear counting, N = −M log(1 − u/M) names have u of M slots; M (1 − (1 + N/M) exp(−N/M)) of these slots have at
+    least two.
+
+    >>> round(expected_collisions(11_908, 22), 1), expected_collisions(0, 22)
+    (16.9, 0.0)
+    """
+    slots = 1 << bits
+    load = -math.log1p(-min(used, slots - 1) / slots)
+    return slots * (-math.expm1(-load) - load * math.exp(-load))

@@ -198,10 +198,8 @@ def test_bad_input_on_a_worker_raises_the_same_error_as_on_one_machine(address, 
             assert str(caught.value) == f"{bad}, line 501, column 8: got 'oops', expected a number"
     import ray
 
-    deadline = time.monotonic() + 60
-    while ray.available_resources().get("CPU") != 2 and time.monotonic() < deadline:
+    while ray.available_resources().get("CPU") != 2:  # until no task is left
         time.sleep(0.1)
-    assert ray.available_resources()["CPU"] == 2  # no task is left
 
 
 @pytest.mark.filterwarnings("ignore")  # Ray's own
@@ -238,7 +236,7 @@ with RayWorkers(address, 2) as workers:
 def test_a_killed_driver_resumes_from_its_checkpoint(address, files, tmp_path, interpreted):
     alone = forel.train(files["gzip"], ONE, **options_of("gzip"))
     path = tmp_path / "m.checkpoint"
-    done = subprocess.run([sys.executable, "-c", DRIVER, address, path, *files["gzip"]], timeout=120, check=False)
+    done = subprocess.run([sys.executable, "-c", DRIVER, address, path, *files["gzip"]], timeout=600, check=False)
     assert done.returncode == -signal.SIGKILL
     assert path.exists()
     seen = []
@@ -256,7 +254,7 @@ def test_the_command_line_reads_on_a_cluster(address, files, tmp_path):
     for extra in ([], ["--ray", address, "--workers", "2"]):
         model = tmp_path / f"{len(models)}.forel"
         command = [sys.executable, "-m", "forel", "train", *files["vw"], "--bits", "10", "--model", model, *extra]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
         assert done.returncode == 0, done.stderr
         models.append(model.read_bytes())
     assert models[0] == models[1]
@@ -268,7 +266,7 @@ def test_the_command_line_reads_on_a_cluster(address, files, tmp_path):
 ])  # fmt: skip
 def test_invalid_options_of_a_cluster_are_sentences(files, arguments, message):
     command = [sys.executable, "-m", "forel", "train", *files["vw"], *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 2
     assert message in done.stderr
 
@@ -286,13 +284,32 @@ def test_a_server_that_never_answers_is_an_error_after_a_time_limit():
         address = f"127.0.0.1:{server.getsockname()[1]}"
         # Ray replaces loopback addresses by that of the machine otherwise.
         environment = {**os.environ, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-        done = subprocess.run([sys.executable, "-c", SILENT, address], capture_output=True, text=True, timeout=120,
+        done = subprocess.run([sys.executable, "-c", SILENT, address], capture_output=True, text=True, timeout=600,
                               check=False, env=environment)  # fmt: skip
     assert done.returncode == 1
     message = f"ValueError: ray: got '{address}, which does not answer (no answer for 0.5 seconds)', expected local, or"
     assert message in done.stderr
     assert "SIGTERM" not in done.stderr
     assert not done.stdout
+
+
+def test_a_failed_start_leaves_no_process(monkeypatch):
+    import ray
+
+    started = []
+
+    def fail(*_, **__):
+        # As Ray does whose raylet is killed: a server and a process below it are left.
+        code = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'input()'], stdin=0)"
+        started.append(subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE))
+        raise Exception("the current node timed out during startup")
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", fail)
+    with pytest.raises(ValueError, match="timed out during startup"), RayWorkers("local", 1):
+        pass
+    with pytest.raises(ProcessLookupError):
+        os.kill(started[0].pid, 0)
 
 
 def test_errors_within_the_time_limit_are_raised():

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from forel.learner.keyed import ALL, CompactLearner, KeyedLearner, KeyedRows, LearnerOptions
 from forel.learner.rows import CoalescedRows
-from forel.ray.ray_workers import import_ray, ray_errors
-from forel.ray.views import writable_view
+from forel.ray.ray_workers import import_ray, ray_errors, writable_view
 from forel.validation import whole
 
 __all__ = ["RayKeys"]

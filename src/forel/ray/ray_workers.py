@@ -17,10 +17,9 @@ import numpy as np
 
 from forel.data.block import Block
 from forel.data.pieces import AHEAD, Parsed, Piece, read_piece
-from forel.ray.views import writable_view
 from forel.validation import positive, refuse, whole
 
-__all__ = ["RayWorkers", "import_ray", "ray_errors"]
+__all__ = ["RayWorkers", "import_ray", "ray_errors", "writable_view"]
 
 GROUP_BYTES = 1 << 24  # bytes of a group of blocks: an object costs Ray milliseconds, whatever its size
 WAITING_SHARE = 0.25  # of the object store, for groups that wait
@@ -77,11 +76,12 @@ class RayWorkers:
             options |= {"num_cpus": self._number or os.cpu_count(), "include_dashboard": False}
         try:
             if self.address == "local":
-                ray.init(self.address, **options)
+                with _processes_ended_on_error():
+                    ray.init(self.address, **options)
             else:
                 with _without_signal_warning():
                     run_within(self.timeout, partial(ray.init, self.address, **options))
-        except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
+        except Exception as error:  # Ray raises a plain one if a machine is too slow for its limit of 30 seconds
             got = f"{self.address}, which does not answer ({str(error).splitlines()[0]})"
             expected = "local, or the address of a running cluster, as ray start --head prints it on its machine"
             raise refuse("ray", got, expected) from error
@@ -126,6 +126,25 @@ def run_within(seconds: float, action: Callable[[], object]) -> None:
         raise TimeoutError(f"no answer for {seconds:g} seconds")
     if raised:
         raise raised[0]
+
+
+@contextmanager
+def _processes_ended_on_error() -> Iterator[None]:
+    """End the processes that were started inside the block if it raises: Ray leaves those of a failed start."""
+    import psutil  # type: ignore[import-untyped]  # Ray has a copy
+
+    this = psutil.Process()
+    before = {child.pid for child in this.children()}
+    try:
+        yield
+    except BaseException:
+        started = [child for child in this.children() if child.pid not in before]
+        ended = [*started, *(below for child in started for below in child.children(recursive=True))]
+        for process in ended:
+            with suppress(psutil.Error):
+                process.kill()
+        psutil.wait_procs(ended, timeout=10)
+        raise
 
 
 @contextmanager
@@ -229,3 +248,26 @@ def import_ray() -> Any:
             "ray", "an environment without Ray", "an installation with it: pip install 'forel[ray]'"
         ) from error
     return ray
+
+
+def writable_view(array: Any) -> Any:
+    """Return a view of an array that is not marked as read-only; anything else is returned unchanged.
+
+    Kernels are compiled for arrays that may be written, and never write to rows. A copy would take as long as parsing
+    some formats.
+
+    >>> array = np.arange(3)
+    >>> array.flags.writeable = False
+    >>> writable_view(array).flags.writeable, writable_view(array).base.array is array
+    (True, True)
+    """
+    return np.asarray(_Memory(array)) if isinstance(array, np.ndarray) and not array.flags.writeable else array
+
+
+class _Memory:
+    """Another description of an array's memory, which keeps the array alive."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        address, _ = array.__array_interface__["data"]
+        self.__array_interface__ = {**array.__array_interface__, "data": (address, False)}

@@ -9,7 +9,6 @@ from typing import Any
 from forel.learner.settings import Settings
 from forel.markup import Element, html, tag
 from forel.report import plots
-from forel.report.slices import slice_section
 from forel.store.atomic import atomic_writer
 from forel.training.history import History
 from forel.training.metrics import Report
@@ -65,8 +64,11 @@ def page(trained: Model, history: History, *, source: Sequence[str] = (), comman
         *(tag("p", f"{one}.") for one in measured),
         tag("div", *figures, class_="figures"),
         _experts(trained),
-        *(slice_section(table, settings.title) for table in trained.training.slices),
-        *(slice_section(table, settings.title, ", calibrated") for table in (() if after is None else after.slices)),
+        *(plots.slice_section(table, settings.title) for table in trained.training.slices),
+        *(
+            plots.slice_section(table, settings.title, ", calibrated")
+            for table in (() if after is None else after.slices)
+        ),
         tag(
             "section",
             tag("h2", "Largest contributions"),

@@ -1,18 +1,18 @@
-"""The plots of a report, each a figure with a caption; None if there are no data."""
+"""The plots of the report: losses, regret, mixtures, calibration, contributions, and metrics by slices."""
 
 from collections.abc import Mapping
 
 from forel.learner.loss_floor import Frontier
 from forel.markup import Element, tag
-from forel.report.axes import axis_for, linear_axis
-from forel.report.chart import Series, chart, legend
+from forel.report.chart import Series, axis_for, chart, legend, linear_axis
 from forel.training.history import Curve
 from forel.training.metrics import Report
+from forel.training.ranking import format_auc
+from forel.training.slices import Period, Slice, SliceTable
 
-__all__ = ["calibration", "frontier", "losses", "mixture", "regret", "weights"]
+__all__ = ["calibration", "frontier", "losses", "mixture", "regret", "slice_section", "weights"]
 
 LINE_STYLES = ("line one", "line two", "line three")
-
 LABELS = {
     "average": ("average", "line one"),
     "since": ("since the previous point", "line two"),
@@ -20,6 +20,8 @@ LABELS = {
     "regret": ("largest regret", "line one"),
     "bound": ("bound", "line two"),
 }
+TITLES = {"rows": "rows", "loss": "", "auc": "AUC", "calibration": "calibration ratio", "accuracy": "accuracy"}
+WIDTH, HEIGHT, MARGIN = 100.0, 20.0, 2.0
 
 
 def losses(curves: Mapping[str, Curve], unit: str) -> Element | None:
@@ -178,3 +180,57 @@ def _figure(title: str, text: str, plot: Element, series: list[Series], *more: E
 
 def _scrolled(table: Element) -> Element:
     return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="table")
+
+
+def slice_section(found: SliceTable, loss: str, suffix: str = "") -> Element:
+    """Return the section of a column; ``loss`` is the title of the loss, ``suffix`` the end of the section's."""
+    reports = [{field: text for field, _, text in one.report.lines(loss)} for one in found.slices]
+    fields = [field for field in TITLES if any(field in report for report in reports)]
+    heads = [found.column, *(TITLES[field] or loss for field in fields), f"{loss} over time"]
+    highest = max((p.loss for one in found.slices for p in one.periods if p.loss is not None), default=0.0)
+    body = []
+    for one, report in zip(found.slices, reports, strict=True):
+        numbers = (
+            tag("td", tag("data", report[field], value=repr(getattr(one.report, field))) if field in report else None)
+            for field in fields
+        )
+        body.append(tag("tr", tag("th", one.value, scope="row"), *numbers, tag("td", _curve(one, highest))))
+    head = tag("tr", *(tag("th", name, scope="col") for name in heads))
+    caption = tag("caption", f"Progressive metrics by {found.column}; all plots have the same scale, from 0")
+    table = tag("table", caption, head, *body)
+    periods = tag("details", tag("summary", "By period, as a table"), _scrolled(_periods(found, loss)))
+    return tag("section", tag("h2", f"By {found.column}{suffix}"), _scrolled(table), periods)
+
+
+def _curve(one: Slice, highest: float) -> Element:
+    """Return the loss of a value in each period that has rows, on a scale from 0 to ``highest``."""
+    reach, last = WIDTH - 2 * MARGIN, max(len(one.periods) - 1, 1)
+    points = [
+        (MARGIN + reach * k / last, HEIGHT - MARGIN - (HEIGHT - 2 * MARGIN) * (p.loss / highest if highest > 0 else 0))
+        for k, p in enumerate(one.periods)
+        if p.loss is not None
+    ]
+    losses = ", ".join("none" if p.loss is None else f"{p.loss:.4f}" for p in one.periods)
+    line = tag("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in points), class_="line one")
+    size = {"viewBox": f"0 0 {WIDTH:g} {HEIGHT:g}", "width": f"{WIDTH:g}", "height": f"{HEIGHT:g}"}
+    return tag("svg", tag("title", losses), line, role="img", **size)
+
+
+def _periods(found: SliceTable, loss: str) -> Element:
+    heads = [found.column, "", *(f"up to row {end:,}" for end in found.ends)]
+    body = []
+    for one in found.slices:
+        for name, title in (("loss", loss), ("calibration", TITLES["calibration"]), ("auc", TITLES["auc"])):
+            if getattr(one.report, name) is None:
+                continue
+            cells = (tag("td", _period_text(period, name)) for period in one.periods)
+            body.append(tag("tr", tag("th", one.value, scope="row"), tag("th", title, scope="row"), *cells))
+    caption = tag("caption", "Each period alone")
+    return tag("table", caption, tag("tr", *(tag("th", name, scope="col") for name in heads)), *body)
+
+
+def _period_text(period: Period, name: str) -> str:
+    value = getattr(period, name)
+    if value is None:
+        return ""
+    return format_auc(value, period.auc_error or 0.0) if name == "auc" else f"{value:.4f}"

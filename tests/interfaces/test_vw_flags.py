@@ -101,7 +101,7 @@ def test_passes_and_caches_have_the_constant_once(folder):
     run("dev", "cache", folder / "zero.vw", "--output", folder / "c", "-b", 16)
     run("train", folder / "c", "-f", folder / "b", *flags.split())
     run("train", folder / "zero.vw", "-f", folder / "d", *flags.split(), "--keep-cache", folder / "k")
-    states = [forel.load(folder / name).learner.state.tobytes() for name in "abd"]
+    states = [forel.load(folder / name).learner.state.numbers.tobytes() for name in "abd"]
     assert len(set(states)) == 1
 
 

@@ -1,5 +1,6 @@
 """Mixers: experts whose inputs are the predictions of the other experts of a mixture."""
 
+from copy import copy
 from typing import ClassVar
 
 import numpy as np
@@ -76,8 +77,8 @@ class Mixers:
 
     def copy(self) -> "Mixers":
         """Return a copy."""
-        new = Mixers(self.mixers, self.inputs, self.rule)
-        new.states[:], new.residuals[:] = self.states, self.residuals
+        new = copy(self)
+        new.states, new.residuals = self.states.copy(), self.residuals.copy()
         return new
 
     def pack(self) -> Array:

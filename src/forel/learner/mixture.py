@@ -8,6 +8,7 @@ those before them; η is $\log K/\Delta$, or $1/(b-a)^2$ if that is more. Other 
 """
 
 import math
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -87,8 +88,8 @@ class Ledger:
 
     def copy(self) -> "Ledger":
         """Return a copy."""
-        new = Ledger(self.inputs, self.stacked, self.fixed_share_expert, self.shares)
-        new.array[:] = self.array
+        new = copy(self)
+        new.array = self.array.copy()
         return new
 
     def without_inputs(self, first: int, count: int) -> "Ledger":

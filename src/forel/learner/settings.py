@@ -269,7 +269,7 @@ class Settings:
         """A lower bound on the loss of any prediction; minus infinity where there is none."""
         return self.loss_function.least
 
-    @property
+    @cached_property
     def noise_key(self) -> int:
         """The seed as the key of the rounding noise, a signed 64-bit integer; 0 for seed 0.
 

@@ -89,6 +89,7 @@ class State:
         kept = certified_lanes(s) if self.certified and s.filters else ()
         self.layout = Layout(s.rule, s.rate, s.penalty_weight, lanes, double, *needs, filters, kept)
         self.parameters = s.parameters(lanes, self.dtype).ravel()
+        self._kernels: tuple[Any, ...] = ()
 
     def reset(self) -> None:
         """Return to the state before the first row; the system commits memory when coordinates are first used."""
@@ -140,13 +141,20 @@ class State:
 
     def _with_kernels(self, count: int, process: Callable[[Any, int], int]) -> int:
         """Process items with the kernel without units until it stops, then with the general one; return how many."""
-        from forel.learner.kernels.kernel import kernel
+        from forel.learner.kernels import kernel
 
-        done, spec = 0, self.spec
-        for each in (replace(spec, units=False), spec) if spec.units else (spec,):
+        if not self._kernels:
+            spec = self.spec
+            specs = (replace(spec, units=False), spec) if spec.units else (spec,)
+            self._kernels = tuple(map(kernel.kernel, specs))
+        done = 0
+        for each in self._kernels:
             if done < count:
-                done += process(kernel(each), done)
+                done += process(each, done)
         return done
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_kernels": ()}
 
     def learn(self, rows: Rows, labels: NDArray[Any], importance: NDArray[Any], out: NDArray[Any]) -> int:
         """Predict and then learn each row in turn; return the number of rows before the first loss that is not finite.

@@ -179,7 +179,7 @@ class Rounding:
         if labels.size and labels.dtype == np.float64:
             self._first = self._first if self._sums[0] else float(labels[0])
             centered, lost = labels - self._first, labels - labels.astype(np.float32)
-            self._sums += labels.size, centered.sum(), centered @ centered, lost @ lost
+            self._sums += np.array([labels.size, centered.sum(), centered @ centered, lost @ lost])
 
     def warning(self) -> str | None:
         """Return a warning if the root of the mean squared error is more than a thousandth of the spread."""
@@ -190,7 +190,8 @@ class Rounding:
             return None
         return (
             f"labels: rounding them to the model's float32 changes them by {error:.2g} on average, which is "
-            f"{100 * error / spread:.2g} % of their spread of {spread:.2g}; subtract a constant, such as {self._first:.9g}"
+            f"{100 * error / spread:.2g} % of their spread of {spread:.2g}; "
+            f"subtract a constant, such as {self._first:.9g}"
         )
 
 

@@ -17,6 +17,7 @@ from forel.theory.algorithms import (
     ad_click,
     adagrad_dual_averaging,
     adagrad_ftrl_proximal,
+    as_ftrl_proximal,
     curvature_adaptive,
     doubling_trick,
     dual_averaging,
@@ -39,17 +40,18 @@ from forel.theory.analysis import (
     surrogate_regret,
 )
 from forel.theory.argmin import argmin, project
-from forel.theory.geometries import Diagonal, Entropy, Euclidean
+from forel.theory.geometries import Diagonal, Entropy, Euclidean, FullMatrix
 from forel.theory.penalties import ElasticNet, l1
 from forel.theory.rates import (
     Constant,
     CurvatureAdaptive,
+    MatrixAdaGrad,
     ScaleFree,
 )
 from forel.theory.regularizers import Regularizer
 from forel.theory.sets import Box, Simplex, l2_ball
 from forel.theory.weights import EveryRound, Given
-from forel.validation import Unsupported
+from forel.validation import Unbounded, Unsupported
 from tests.theory.games import curved, follows_the_player, random_gradients
 
 
@@ -265,3 +267,40 @@ def test_ad_click_is_the_papers_closed_form():
         state = learner.update(state, Linear(g))
         sigma = (np.sqrt(squares + g * g) - np.sqrt(squares)) / alpha
         z, squares = z + g - sigma * x, squares + g * g
+
+
+@pytest.mark.parametrize("make", ["centered", "proximal", "mirror", "mirror as FTRL"])
+@pytest.mark.parametrize("seed", range(20))
+def test_matrix_adagrad_plays_on_where_gradients_are_collinear(make, seed):
+    """The sum of gradients may cancel down to its rounding, which is not in the range of the strength."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 7))
+    direction = rng.normal(size=n)
+    mirror = MirrorDescent(MatrixAdaGrad(1.0), FullMatrix())
+    algorithm = {
+        "centered": FTRL(MatrixAdaGrad(1.0), FullMatrix()),
+        "proximal": FTRL(MatrixAdaGrad(1.0), FullMatrix(), True),
+        "mirror": mirror,
+        "mirror as FTRL": as_ftrl_proximal(mirror),
+    }[make]
+    trace = play(algorithm, [Linear(sign * direction) for sign in rng.choice([-1.0, 1.0], size=30)])
+    assert not trace.suboptimality.any()
+    assert np.allclose(trace.points, np.outer(trace.points @ direction, direction) / (direction @ direction))
+    limit = bound(trace, -direction)
+    assert trace.regret(-direction) <= limit.total if make != "centered" else "no strength" in limit.void
+
+
+def test_matrix_adagrad_still_has_no_minimum_outside_of_the_range_of_its_strength():
+    mover = FTRL(MatrixAdaGrad(1.0), FullMatrix())
+    state = mover.update(mover.init(2), Linear([1.0, 0.0]))
+    with pytest.raises(Unbounded):
+        mover.argmin(np.array([1.0, 1e-6]), mover.rate.strength(state.rate))
+
+
+@pytest.mark.parametrize("name", ["scalar", "entropy"])
+def test_gradients_whose_squares_overflow_void_a_bound(name):
+    algorithm = ftrl_proximal(1.0, 1.0) if name == "scalar" else hedge(2)
+    trace = play(algorithm, [Linear([1e160, 0.0]), Linear([0.0, 1e160])])
+    assert bound(trace, np.array([0.0, 1.0])).void == (
+        "the square of the gradient of round 1 is too large for a float; rescale the losses"
+    )

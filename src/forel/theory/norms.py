@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forel.validation import Matrix, Vector, constants, frozen, matrix, positive, refuse
+from forel.validation import Matrix, Strength, Vector, constants, frozen, matrix, positive, refuse
 
 __all__ = ["L1", "L2", "LINF", "DiagonalNorm", "MatrixNorm", "Norm", "PNorm", "ScaledNorm"]
 
@@ -184,3 +184,16 @@ def rotate(basis: Matrix, x: Vector) -> Vector:
     rotated: Vector = basis.T @ x
     rotated[np.abs(rotated) < 1e-13 * float(np.max(np.abs(x), initial=0.0))] = 0.0
     return rotated
+
+
+def without_rounding(z: Vector, strength: Strength, terms: ArrayLike) -> Vector:
+    """Return the sum z without what rounding left of it outside of the range of a matrix, which has its terms.
+
+    Where terms cancel, that may be all of z; it is small relative to the terms, or to the root of their squares.
+    """
+    if np.ndim(strength) < 2:
+        return z
+    eigenvalues, basis = eigen("strength", strength)
+    outside = np.where(eigenvalues > 0, 0.0, basis.T @ z)
+    rounding = np.abs(outside).max() <= 1e-13 * np.max(np.abs(terms))
+    return z - basis @ outside if rounding else z

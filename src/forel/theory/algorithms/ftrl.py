@@ -11,6 +11,7 @@ from forel.theory.algorithms.algorithm import Round, check_curvature, check_shap
 from forel.theory.algorithms.surrogates import Exact, Linearized, Surrogate
 from forel.theory.argmin import Argmin, Minimizer
 from forel.theory.geometries import Euclidean, Geometry
+from forel.theory.norms import without_rounding
 from forel.theory.penalties import NONE, Penalty
 from forel.theory.rates import Rate, Unregularized, strength_increment
 from forel.theory.regularizers import Regularizer, gradient_at
@@ -116,7 +117,7 @@ class FTRL:
         rate = observe(state.rate, features)
         strength = self.rate.strength(rate)
         linear = state.linear + self.geometry.gradient(strength - state.strength, state.first)
-        x, image = self._argmin(state.total, linear, strength, state.t)
+        x, image = self._argmin(state.total, linear, strength, state.t, rate)
         return state._replace(rate=rate, strength=strength, linear=linear, x=x, image=image)
 
     def update(self, state: FTRLState, loss: Loss) -> FTRLState:
@@ -129,16 +130,17 @@ class FTRL:
         added = strength - state.strength
         center = (x, state.image) if self.proximal else (state.first, None)
         linear = state.linear + gradient_at(self.geometry, added, *center)
-        following = self._argmin(total, linear, strength, t)
+        following = self._argmin(total, linear, strength, t, rate)
         return FTRLState(t, state.first, total, rate, strength, linear, *following, strength)
 
-    def _argmin(self, total: Total, linear: Vector, strength: Strength, t: int) -> Minimizer:
+    def _argmin(self, total: Total, linear: Vector, strength: Strength, t: int, rate: Any) -> Minimizer:
         weight = self.weights.total(t)
         if total.quadratic and (total.curvature == 0 or self.geometry.quadratic):
             if total.curvature:
                 curved = np.eye(linear.size) if self.geometry.shape == "matrix" else 1.0
                 strength = strength + total.curvature * curved
-            return self.argmin.solve_with_image(total.g - linear, strength, weight)
+            z = without_rounding(total.g - linear, strength, getattr(rate, "root", 0.0))
+            return self.argmin.solve_with_image(z, strength, weight)
         factor = self.geometry.factor(strength)
 
         def objective(x: Any) -> Any:

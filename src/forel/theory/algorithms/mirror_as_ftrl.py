@@ -8,6 +8,7 @@ import numpy as np
 from forel.losses import Linear, Loss, linear_bound
 from forel.theory.algorithms.algorithm import Round
 from forel.theory.algorithms.mirror_descent import MirrorDescent
+from forel.theory.norms import without_rounding
 from forel.theory.penalties import Penalty
 from forel.theory.rates import Rate, strength_increment
 from forel.theory.regularizers import Regularizer, gradient_at
@@ -107,7 +108,8 @@ class MirrorAsFTRL:
         rate = self.rate.update(state.rate, gradient)  # the curvature of f_t is not kept
         strength = self.rate.strength(rate)
         linear = state.linear + gradient_at(self.mirror.geometry, strength - state.strength, state.x, state.image)
-        x, image = self.mirror.argmin.solve_with_image(g + state.slopes - linear, strength, self.weights(t))
+        z = without_rounding(g + state.slopes - linear, strength, getattr(rate, "root", 0.0))
+        x, image = self.mirror.argmin.solve_with_image(z, strength, self.weights(t))
         slopes = linear - gradient_at(self.mirror.geometry, strength, x, image) - g
         return MirrorAsFTRLState(t, g, slopes, rate, strength, linear, x, image, strength)
 

@@ -9,6 +9,7 @@ from forel.losses import Linear, Loss, linear_bound
 from forel.theory.algorithms.algorithm import Round, check_curvature, check_shapes
 from forel.theory.argmin import Argmin
 from forel.theory.geometries import Geometry
+from forel.theory.norms import without_rounding
 from forel.theory.penalties import NONE, Penalty
 from forel.theory.rates import Rate, strength_increment
 from forel.theory.regularizers import Regularizer, gradient_at
@@ -104,6 +105,7 @@ class MirrorDescent:
         rate = self.rate.update(state.rate, g)  # the curvature of f_t is not kept
         strength = self.rate.strength(rate)
         z = g - gradient_at(self.geometry, strength, state.x, state.image)
+        z = without_rounding(z, strength, getattr(rate, "root", 0.0))
         return MirrorState(t, rate, strength, *self.argmin.solve_with_image(z, strength, self.weights(t)), strength)
 
     def initial(self, state: MirrorState) -> Regularizer:

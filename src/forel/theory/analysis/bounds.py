@@ -12,9 +12,12 @@ from forel.theory.analysis.declarations import first_above
 from forel.theory.analysis.decomposition import Against
 from forel.theory.analysis.game import Trace
 from forel.theory.analysis.optimality import first_suboptimal_round
+from forel.theory.norms import L2
 from forel.validation import Vector, vector
 
 __all__ = ["Bound", "bound", "nonadaptive_bound", "theorem_1", "theorem_2", "theorem_10", "theorem_12", "theorem_14"]
+
+SQUARED = 1e150  # beyond, squares may not be finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +75,7 @@ def _evaluate(
     if void:
         return Bound(result, np.zeros(0), np.zeros(0), void)
     stability = factor * trace.squared_norms[0 if delayed else 1]
-    void = _no_strength(stability) or first_suboptimal_round(trace.suboptimality)
+    void = _infinite(trace, stability) or first_suboptimal_round(trace.suboptimality)
     void = void or trace.misdeclared or first_above(trace, x)
     if void:
         return Bound(result, np.zeros(0), np.zeros(0), void)
@@ -107,10 +110,13 @@ def _increasing(trace: Trace, against: Against) -> str:
     return next((f"the weights α_t increase in round {t}" for t in rising), "")
 
 
-def _no_strength(stability: Vector) -> str:
+def _infinite(trace: Trace, stability: Vector) -> str:
+    """Return the reason why a round's stability is not finite, if that of one is not."""
     if np.isfinite(stability).all():
         return ""
     t = int(np.argmin(np.isfinite(stability))) + 1
+    if L2(trace.added[t - 1].g) > SQUARED:
+        return f"the square of the gradient of round {t} is too large for a float; rescale the losses"
     return f"in round {t} the gradient is not zero where the objective has no strength"
 
 

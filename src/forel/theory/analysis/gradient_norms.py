@@ -56,7 +56,8 @@ def squared_norms(initial: Regularizer, stages: Sequence["Stage"], total: float)
         losses += stage.added.loss.strong_convexity
         strengths = (before, stage.strength)
         norms = [_norm(geometry, strength, losses + penalties, total) for strength in strengths]
-        rows.append([norm.dual(stage.added.g) ** 2 for norm in norms])
+        lengths = [norm.dual(stage.added.g) for norm in norms]
+        rows.append([length * length for length in lengths])  # a power would raise OverflowError
         if stage.added.weight > 0 and not isinstance(stage.added.penalty, Linear):
             penalties = penalties + stage.added.weight * curvature_of(stage.added.penalty)
         before = stage.regularizer.strength

@@ -14,6 +14,7 @@ from forel.cvx import minimize
 from forel.losses import Linear, Total
 from forel.theory.algorithms import Algorithm
 from forel.theory.argmin import SOLVER, Argmin
+from forel.theory.norms import without_rounding
 from forel.theory.regularizers import Regularizer
 from forel.validation import Matrix, Strength, Unbounded, Vector
 
@@ -49,11 +50,11 @@ class _Objective(NamedTuple):
         curved = losses.others or losses.curvature or self.weight or np.any(r.strength)
         return not (curved or (losses.g - r.linear).any())
 
-    def minimum(self, argmin: Argmin) -> Vector:
-        """Return the argmin over X."""
+    def minimum(self, argmin: Argmin, largest: float) -> Vector:
+        """Return the argmin over X, for linear parts of which the largest was of a size."""
         r, strength = self.regularizer, self.strength()
         if strength is not None:
-            return argmin.solve(self.losses.g - r.linear, strength, self.weight)
+            return argmin.solve(without_rounding(self.losses.g - r.linear, strength, largest), strength, self.weight)
         factor = r.geometry.factor(r.strength)
 
         def objective(x: Any) -> Any:
@@ -105,17 +106,18 @@ def suboptimality(
             weight += added.weight
             objectives.append(_Objective(stage.losses, weight, stage.regularizer))
     # x_t counts from horizon t − 1 on, and x_1 from the first.
-    rounds = zip(objectives, points, [stability[0], *stability], strict=True)
+    sizes = [max(np.abs(one.losses.g).max(), np.abs(one.regularizer.linear).max()) for one in objectives]
+    rounds = zip(objectives, points, [stability[0], *stability], np.maximum.accumulate(sizes), strict=True)
     return np.array([_suboptimality(argmin, *parts) for parts in rounds])
 
 
-def _suboptimality(argmin: Argmin, objective: _Objective, x: Vector, stability: float) -> float:
+def _suboptimality(argmin: Argmin, objective: _Objective, x: Vector, stability: float, largest: float) -> float:
     if not (argmin.feasible.contains(x) and argmin.penalty(x) < math.inf):
         return math.inf
     if objective.constant:
         return 0.0
     try:
-        best = objective.minimum(argmin)
+        best = objective.minimum(argmin, largest)
     except Unbounded:
         return math.inf
     here, least = objective.terms(argmin, x), objective.terms(argmin, best)

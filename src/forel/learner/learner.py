@@ -388,30 +388,23 @@ class Learner:
     def row_weights(self, coordinates: NDArray[np.int64], values: NDArray[Any]) -> NDArray[np.float64]:
         r"""Return weights $w_i$ for features of values $v_i$, as :meth:`model_weights_at` does: margins are Σ w_i v_i.
 
-        With a scale-free rate, a value above the scale of its feature changes the scale before the prediction, and with
-        it the weight. Values of full-covariance filters are clipped to their scales.
+        With a scale-free rate, predictions clip values to the scales of their features, the largest |value| learned
+        from, so that weights of larger values are smaller. Full-covariance filters always clip.
 
         >>> model = Learner(1, Settings(alpha=1.0, rate="scale_free"))
         >>> _ = model.learn(np.ones((5, 1)), [1] * 5)
         >>> weight = model.row_weights(np.array([0]), np.array([100.0]))
-        >>> np.isclose(weight * 100 + model.bias, model.margins([[100.0]])), np.isclose(weight, model.weights)
-        (array([[ True]]), array([[False]]))
+        >>> np.isclose(weight * 100 + model.bias, model.margins([[100.0]])), np.isclose(100 * weight, model.weights)
+        (array([[ True]]), array([[ True]]))
         """
         state, full = self.state, None if self.mixture is None else self.mixture.full_filters
-        weights = state.weights_at(coordinates).astype(np.float64)
+        weights, sizes = state.weights_at(coordinates).astype(np.float64), np.abs(values).astype(np.float64)
         if self.settings.rate == "scale_free":
-            scales = state.scales[coordinates]
-            above = np.flatnonzero((np.abs(values) > scales) & (scales > 0))  # without a scale, all weights are 0
-            if above.size:
-                some = Rows(np.arange(above.size + 1), coordinates[above], values[above])
-                bias = state.weights_at(np.array([self.features]))
-                weights[above] = (self.unmixed.margins(some) - bias) / values[above, None]
+            weights *= _clipping(sizes, state.scales[coordinates])
         if full is None:
             return weights
-        sizes = np.abs(values).astype(np.float64)
         scales = full.scales_at(np.where(coordinates == self.features, -1, coordinates))
-        clipped = np.divide(scales, sizes, out=np.ones(sizes.size), where=sizes > scales)
-        return np.hstack([weights, full.weights_at(coordinates, self.features) * clipped[:, None]])
+        return np.hstack([weights, full.weights_at(coordinates, self.features) * _clipping(sizes, scales)])
 
     @property
     @reads
@@ -640,3 +633,9 @@ def without_filter_lanes(state: State) -> State:
     new = State(state.features, settings, settings.n_settings, state.dtype, state.certified, state.labels)
     new.copy_lanes_from(state, slice(0, settings.n_settings))
     return new
+
+
+def _clipping(sizes: NDArray[np.float64], scales: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the factors by which clipping to scales reduces values of these sizes, as a column."""
+    factors: NDArray[np.float64] = np.divide(scales, sizes, out=np.ones(sizes.size), where=sizes > scales)
+    return factors[:, None]

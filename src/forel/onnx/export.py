@@ -31,7 +31,8 @@ def to_onnx(model: Any) -> "onnx.ModelProto":
     output ``prediction`` is the probability of the second of two classes, a mean or a margin; with several classes
     there are ``probabilities`` and ``label``.
 
-    The weights are fixed, and those of the best setting of a mixture, as in a file for serving.
+    The weights are fixed, and those of the best setting of a mixture, as in a file for serving. Values are clipped to
+    the largest ones of training where the learner clips them.
 
     Parameters
     ----------
@@ -58,7 +59,8 @@ def to_onnx(model: Any) -> "onnx.ModelProto":
         if "columns" in stored.estimator:
             _add_frame(graph, stored.estimator["columns"], small)
         else:
-            graph.add_matrix("X", small.weights_at(np.arange(small.features)))
+            every = np.arange(small.features)
+            graph.add_matrix("X", small.weights_at(every), small.scales_at(every))
         names = (stored.estimator.get("classes") or {}).get("values")
     else:
         _add_columns(graph, stored, small)
@@ -72,9 +74,10 @@ def _add_frame(graph: Graph, columns: Mapping[str, Any], small: ServingModel) ->
     """Add the columns of an estimator that was fitted to a frame with words."""
     for name, kind in columns["kinds"]:
         features = [(k, word) for k, (column, word) in enumerate(columns["features"]) if column == name]
-        weights = small.weights_at(np.array([k for k, _ in features], np.int64))
+        places = np.array([k for k, _ in features], np.int64)
+        weights = small.weights_at(places)
         if kind == "number":
-            graph.add_number(name, weights)
+            graph.add_number(name, weights, small.scales_at(places))
         else:
             graph.add_category(name, [word for _, word in features], weights)
 
@@ -93,8 +96,9 @@ def _add_columns(graph: Graph, stored: Model, small: ServingModel) -> None:
     bits = stored.read_options.bits
     for column, one in schema.items():
         if one["kind"] == "number":
-            _check_shared(column, stored, slot(column, bits=bits))
-            graph.add_number(column, small.weights_at(np.array([slot(column, bits=bits)])))
+            place = slot(column, bits=bits)
+            _check_shared(column, stored, place)
+            graph.add_number(column, small.weights_at(np.array([place])), small.scales_at(np.array([place])))
         elif one["kind"] == "category":
             graph.add_category(column, *_categories(column, stored, small, bits))
         else:

@@ -38,17 +38,17 @@ class Graph:
         self._constants: list[Any] = []
         self._parts: list[str] = []
 
-    def add_matrix(self, name: str, weights: NDArray[Any]) -> None:
-        """Add an input of several numbers, with a row of weights for each."""
+    def add_matrix(self, name: str, weights: NDArray[Any], limits: NDArray[Any]) -> None:
+        """Add an input of several numbers that are clipped to limits, with a row of weights for each."""
         self._input(name, self._types.FLOAT, len(weights))
-        self._parts.append(self._node("MatMul", name, self._constant(weights)))
+        self._parts.append(self._node("MatMul", self._clipped(name, limits), self._constant(weights)))
 
-    def add_number(self, name: str, weights: NDArray[Any]) -> None:
-        """Add an input of one number, which counts as 0 where it is NaN."""
+    def add_number(self, name: str, weights: NDArray[Any], limits: NDArray[Any]) -> None:
+        """Add an input of one number that is clipped to a limit, which counts as 0 where it is NaN."""
         self._input(name, self._types.FLOAT, 1)
         zero = self._constant(np.zeros((1, 1)))
         present = self._node("Where", self._node("IsNaN", name), zero, name)
-        self._parts.append(self._node("MatMul", present, self._constant(weights)))
+        self._parts.append(self._node("MatMul", self._clipped(present, limits), self._constant(weights)))
 
     def add_category(self, name: str, categories: Sequence[str], weights: NDArray[Any]) -> None:
         """Add an input of one string, with a row of weights for each category; others have the weight 0."""
@@ -97,6 +97,13 @@ class Graph:
 
     def _output(self, name: str, kind: int, shape: list[int | None]) -> Any:
         return self._helper.make_tensor_value_info(name, kind, shape)
+
+    def _clipped(self, name: str, limits: NDArray[Any]) -> str:
+        """Return numbers between limits and their negatives, a limit for each column; the same ones for infinity."""
+        if np.isinf(limits).all():
+            return name
+        limits = np.reshape(limits, (1, -1))
+        return self._node("Min", self._node("Max", name, self._constant(-limits)), self._constant(limits))
 
     def _constant(self, values: Any) -> str:
         array = np.asarray(values)

@@ -31,6 +31,8 @@ def settings_of(model: Any, losses: tuple[str, ...]) -> Settings:
 
 def importance(w: Any) -> float:
     """Return the weight of a row's loss."""
+    if isinstance(w, str | bytes | bytearray):
+        raise refuse("w", w, "a number of at least 0")
     return number("w", w, "a number of at least 0", low=0.0, high=float(np.finfo(np.float32).max))
 
 

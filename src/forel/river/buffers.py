@@ -33,6 +33,7 @@ class RowBuffers:
         "arrays",
         "blocks",
         "capacity",
+        "clips",
         "kernel",
         "lanes",
         "mixed",
@@ -54,6 +55,7 @@ class RowBuffers:
         self.values: Any = self.numbers.data  # faster than arrays for few items
         self.slots: Any = self.places.data
         self.values[2] = self.lanes.shape
+        self.clips = self.lanes.settings.rate == "scale_free"
         width = self.lanes.n_lanes
         self.out = np.zeros(width * len(parts), self.lanes.dtype)
         self.mixed = None if model.experts is None else model.experts.row(self.out)
@@ -88,8 +90,17 @@ class RowBuffers:
 
     def predict(self) -> Any:
         """Return the margin of the current row, the margins of several lanes, or those of the mixture."""
-        for block in self.blocks:
+        for part, block in zip(self.model.parts, self.blocks, strict=True):
+            if self.clips:
+                self._clip(part.scales)
             first = self.kernel.predict_one(block, self.lanes.rounds)
         if self.mixed is not None:
             return self.mixed.predict()
         return first if self.out.size == 1 else self.out.copy()
+
+    def _clip(self, scales: NDArray[Any]) -> None:
+        """Clip the values of the row, as predictions of a state with these scales do."""
+        end = self.slots[1]
+        values, limits = self.numbers[FRONT : FRONT + end], scales[self.places[2 : 2 + end]]
+        if (np.abs(values) > limits).any():
+            np.clip(values, -limits, limits, out=values)

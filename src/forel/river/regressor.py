@@ -156,7 +156,7 @@ class LinearRegressor(base.MiniBatchRegressor):
 
     def _target(self, y: Any) -> float:
         try:
-            target = math.nan if isinstance(y, str) else float(y)
+            target = math.nan if isinstance(y, str | bytes | bytearray) else float(y)
         except (TypeError, ValueError, OverflowError):
             target = math.nan
         if not abs(target) <= self._largest:

@@ -79,6 +79,13 @@ class ServingModel:
         weights: NDArray[np.float32] = self._table[self._rows(coordinates)]
         return weights
 
+    def scales_at(self, coordinates: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the scales to which values of some features are clipped; infinity where they are not."""
+        if self._limits is None:
+            return np.full(coordinates.shape, np.inf, np.float32)
+        limits: NDArray[np.float32] = self._limits[self._rows(coordinates)]
+        return limits
+
     def row_weights(self, coordinates: NDArray[np.int64], values: NDArray[Any]) -> NDArray[np.float64]:
         """Return the weights of features with some values; they are smaller where the value is clipped."""
         sizes, clipped = np.abs(values), np.abs(self._clipped(values, self._rows(coordinates)))

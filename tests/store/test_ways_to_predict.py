@@ -1,0 +1,146 @@
+"""All ways to predict give the same number, for rows inside and outside the range of training."""
+
+import numpy as np
+import pytest
+
+import forel
+from forel.data import slot
+from forel.store import serving_model
+from forel.training.model import Model
+
+pytestmark = [
+    pytest.mark.usefixtures("interpreted"),
+    pytest.mark.filterwarnings("ignore:the rows? differ:UserWarning"),
+]
+
+rng = np.random.default_rng(3)
+ROWS = [
+    {"a": float(x), "flat": -1.0, "site": "uvw"[k % 3], "y": int(x + rng.normal() > 0)}
+    for k, x in enumerate(rng.normal(size=80))
+]
+INSIDE = [{"a": 0.5, "flat": -1.0, "site": "u"}, {"a": -0.25, "site": "w"}, {}]
+# A column that was constant, a value larger than any before, a category and a column that are new.
+OUTSIDE = [
+    {"a": 0.5, "flat": 200.0, "site": "u"},
+    {"a": 1e6, "flat": -1.0, "site": "v"},
+    {"a": -1e30, "flat": 1e38, "site": "v"},
+    {"a": 1.0, "site": "new", "other": 5.0},
+]
+SETTINGS = {
+    "scale-free": forel.Settings(rate="scale_free", alpha=1.0),
+    "adagrad": forel.Settings(alpha=1.0),
+    "squared": forel.Settings("squared", rate="scale_free", alpha=1.0),
+    "default": None,
+}
+
+
+@pytest.fixture(params=SETTINGS)
+def model(request):
+    return forel.train(ROWS, SETTINGS[request.param], label="y", bits=8)
+
+
+@pytest.mark.parametrize("rows", [INSIDE, OUTSIDE], ids=["inside", "outside"])
+def test_predictions_of_files_rows_and_explanations_agree(model, rows, tmp_path):
+    expected = forel.predict(model, rows)
+    model.save(tmp_path / "m.forel")
+    ways = {"trained": model, "loaded": forel.load(tmp_path / "m.forel")}
+    best = Model(model.learner.select_setting(), model.extra)
+    for name, own, mixed in (("best", best, False), ("mixture", model, True)):
+        if mixed and model.learner.guarantee() is None:
+            continue
+        forel.save(tmp_path / "s.forel", serving_model(own.learner, mixed=mixed), own.extra)
+        ways[name] = forel.load(tmp_path / "s.forel")
+    for name, way in ways.items():
+        wanted = forel.predict(best, rows) if name == "best" else expected
+        # A served mixture leaves out experts of a total weight of 1e-4.
+        close = {"rel": 1e-3, "abs": 1e-4} if name == "mixture" else {"rel": 1e-5, "abs": 1e-6}
+        assert forel.predict(way, rows) == pytest.approx(wanted, **close), name
+        assert way.predict_many(rows) == pytest.approx(wanted, **close), name
+        assert [way.predict_one(row) for row in rows] == pytest.approx(wanted, **close), name
+        found = list(way.explain(rows))
+        assert [one.prediction for one in found] == pytest.approx(wanted, **close), name
+
+
+def test_a_value_beyond_its_scale_counts_as_the_scale():
+    model = forel.train(ROWS, SETTINGS["scale-free"], label="y", bits=8)
+    one, far = forel.predict(model, [{"flat": -1.0}, {"flat": -200.0}])
+    assert one == far != 0.5
+    assert model.learner.state.scales[slot("flat", bits=8)] == 1.0
+
+
+@pytest.mark.parametrize("way", ["full", "serving"])
+def test_log_loss_beyond_the_range_is_the_same(way):
+    model = forel.train(ROWS, SETTINGS["scale-free"], label="y", bits=8)
+    rows = [{**row, "flat": 200.0} for row in ROWS]
+    near = model.evaluate([{**row, "flat": 1.0} for row in ROWS], label="y").report.loss
+    own = model if way == "full" else Model(serving_model(model.learner), model.extra)
+    assert own.evaluate(rows, label="y").report.loss == pytest.approx(near, rel=1e-5)
+
+
+def numbers(rows):
+    """Return two columns of rows as numbers, 0 where they are missing."""
+    return np.array([[row.get(name, 0.0) for name in ("a", "flat")] for row in rows], np.float64)
+
+
+@pytest.mark.parametrize("rows", [INSIDE, OUTSIDE], ids=["inside", "outside"])
+@pytest.mark.parametrize("options", [{}, {"alpha": 1.0, "rate": "scale_free"}], ids=["default", "one setting"])
+def test_estimators_and_their_files_agree(options, rows, tmp_path):
+    X, y = numbers(ROWS), [row["y"] for row in ROWS]
+    estimator = forel.FTRLClassifier(**options).fit(X, y)
+    expected = estimator.predict_proba(numbers(rows))[:, 1]
+    forel.save(tmp_path / "m.forel", estimator)
+    stored = forel.load(tmp_path / "m.forel")
+    assert stored.predict_many(numbers(rows)) == pytest.approx(expected, rel=1e-5)
+    assert forel.sklearn.estimator_of(stored).predict_proba(numbers(rows))[:, 1] == pytest.approx(expected, rel=1e-6)
+    small = serving_model(stored.learner.select_setting())
+    best = stored.learner.select_setting().margins(numbers(rows))
+    assert small.margins(numbers(rows)) == pytest.approx(best, rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("rows", [INSIDE, OUTSIDE], ids=["inside", "outside"])
+@pytest.mark.parametrize("options", [{}, {"alpha": 1.0, "rate": "scale_free"}], ids=["default", "one setting"])
+def test_river_models_and_their_files_agree(options, rows, tmp_path):
+    pytest.importorskip("river")
+    import pandas
+
+    model = forel.river.LinearClassifier(**options)
+    for row in ROWS:
+        model.learn_one({"a": row["a"], "flat": row["flat"]}, bool(row["y"]))
+    chosen = [{"a": a, "flat": b} for a, b in numbers(rows).tolist()]
+    expected = [model.predict_proba_one(row)[True] for row in chosen]
+    assert model.predict_proba_many(pandas.DataFrame(chosen))[True].tolist() == pytest.approx(expected, rel=1e-9)
+    forel.save(tmp_path / "m.forel", model)
+    stored = forel.load(tmp_path / "m.forel")
+    assert stored.predict_many(chosen) == pytest.approx(expected, rel=1e-6)
+    assert [forel.river.model_of(stored).predict_proba_one(row)[True] for row in chosen] == expected
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e38])
+def test_river_margins_do_not_fall_where_a_value_grows(unit):
+    pytest.importorskip("river")
+    model = forel.river.LinearClassifier()
+    for row in ROWS:
+        model.learn_one({"a": row["a"]}, bool(row["y"]))
+    found = [model.predict_proba_one({"a": unit * k})[True] for k in (1.0, 3.0, 10.0, 1e2, 1e200)]
+    assert found == sorted(found)
+
+
+@pytest.mark.parametrize("rows", [INSIDE, OUTSIDE], ids=["inside", "outside"])
+def test_graphs_agree(model, rows):
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    X, y = numbers(ROWS), [row["y"] for row in ROWS]
+    settings = model.settings.only(0) if model.settings.n_settings > 1 else model.settings
+    kind = forel.FTRLRegressor if settings.loss == "squared" else forel.FTRLClassifier
+    estimator = kind(alpha=settings.alpha, rate=settings.rate).fit(X, y)
+    graph = forel.onnx.to_onnx(estimator).SerializeToString()
+    session = runtime.InferenceSession(graph, providers=["CPUExecutionProvider"])
+    (found,) = session.run(None, {"X": numbers(rows).astype(np.float32)})
+    expected = forel.training.model.as_model(estimator).predict_many(numbers(rows))
+    assert found[:, 0] == pytest.approx(expected, rel=1e-5, abs=1e-6)
+
+
+def test_mlflow_predicts_as_the_model(model):
+    from forel.mlflow.pyfunc import PyfuncModel
+
+    assert (PyfuncModel(model).predict(OUTSIDE) == forel.predict(model, OUTSIDE)).all()

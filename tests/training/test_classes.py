@@ -175,6 +175,21 @@ def test_new_classes_are_errors_with_their_line():
     assert forel.predict(trained, rows)[-1] == forel.predict(trained, rows)[0]
 
 
+@pytest.mark.usefixtures("interpreted")
+def test_many_classes_take_memory_only_for_features_that_occur(monkeypatch):
+    monkeypatch.setattr("forel.validation.total_memory", lambda: 8e9)
+    rows = [{"y": f"class {k % 52}", "x": 1.0} for k in range(104)]
+    trained = forel.train(rows, label="y")  # 52 classes, 16 settings and 2^22 slots are 27.9 GB of addresses
+    assert (trained.learner.classes, trained.report.rows) == (52, 104)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_a_run_ends_before_it_takes_all_memory(monkeypatch):
+    monkeypatch.setattr("forel.training.memory.total_memory", lambda: 1e6)
+    with pytest.raises(MemoryError, match=r"memory: got .* GB after 104 rows, expected at most .*; use fewer bits"):
+        forel.train([{"y": k % 2, "x": 1.0} for k in range(104)], Settings(alpha=1.0), label="y", bits=4)
+
+
 def test_classes_after_the_first_rows_are_not_counted(monkeypatch):
     monkeypatch.setattr("forel.training.classes.FIRST", 20)
     rows = sorted(ROWS[:60], key=lambda r: r["topic"] == "space")

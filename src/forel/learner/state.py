@@ -4,6 +4,7 @@ This module owns these arrays: it allocates, resizes, copies and joins them.
 """
 
 import mmap
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
@@ -35,6 +36,8 @@ FEWER = "use fewer bits, or fewer lanes"
 LINE = 64  # bytes of a cache line
 SMALL = 1 << 24  # bytes of arrays in pages of any size
 WIDE = 1 << 10  # bytes of records that are in small pages
+PAGE = 1 << 12  # bytes of a small page
+NO_RESERVE = 0x4000 if sys.platform == "linux" else 0  # addresses without memory, which Python has no name for
 LARGE = 1 << 32  # bytes of arrays that are in small pages
 LANE_TABLES = ("state", "mark")  # tables with a column for each lane
 CLOCK = 3  # the sum that depends only on the number of rounds
@@ -96,7 +99,8 @@ class State:
         slots = self.features + 1
         size = self.layout.nbytes(slots)
         request = f"features: got {self.features:,} in {self.n_lanes} lane{'s' * (self.n_lanes > 1)}"
-        enough_memory(request, size, FEWER)
+        if self.layout.width * self.dtype.itemsize < PAGE:  # else memory is only for coordinates that occur
+            enough_memory(request, size, FEWER)
         try:
             self._allocate(slots)
         except MemoryError:
@@ -491,8 +495,9 @@ def aligned_zeros(count: int, dtype: np.dtype[Any], record: int = 1) -> NDArray[
 
 def _small_pages(count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return zeros in small pages, which begin with a page."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE
     try:
-        memory = mmap.mmap(-1, count * dtype.itemsize, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        memory = mmap.mmap(-1, count * dtype.itemsize, flags=flags)
     except OSError as error:
         raise MemoryError(str(error)) from None
     with suppress(OSError):  # of systems without huge pages

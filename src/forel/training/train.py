@@ -38,6 +38,7 @@ from forel.training.inclusion import Inclusion, min_count_of
 from forel.training.label_order import LabelOrder, LabelOrderWarning
 from forel.training.labels import EncodeLabels, label_kind
 from forel.training.measures import Measures, Slices
+from forel.training.memory import MemoryLimit
 from forel.training.model import Model, as_model
 from forel.training.options import options_for
 from forel.training.overlap import available_cores
@@ -358,7 +359,7 @@ class _Job:
         self.measures = Measures(new_metrics)
         self.slices, self.order = Slices(options.slices, self.measures), LabelOrder(self.passes.shuffle is not None)
         self.calibrator, self.kept, self.proof = None, None, None
-        found: list[Observer] = [self.measures, self.slices, self.order]
+        found: list[Observer] = [MemoryLimit(), self.measures, self.slices, self.order]
         if self.others.calibrate or (start is not None and calibration_of(start.extra) is not None):
             check_calibration(self.settings, model.classes)
             self.calibrator = Calibrator(new_metrics, options.slices, None if start is None else start.extra)

@@ -43,6 +43,17 @@ def test_rows_held_out_of_an_ordered_stream_are_measured_with_the_final_model_to
     assert final == "held out, final model: 100 rows, held out, predicted by the final model"
 
 
+def test_a_stream_that_changes_is_measured_with_the_final_model_too():
+    rng = np.random.default_rng(0)
+    flips = rng.random(2000) < 0.5
+    rows = [{"x": 1.0 if flip == (k < 1000) else -1.0, "y": int(flip)} for k, flip in enumerate(flips)]
+    trained = forel.train(rows, ONE, label="y", bits=4, holdout=10)
+    assert trained.training.label_order.warning() is None
+    assert trained.training.final.loss > 2 * trained.training.holdout.loss
+    follows = "the final model is worse, so this says how well the stream is followed"
+    assert sentences(trained)[1] == f"held out: 200 rows, never learned from, each predicted when it came; {follows}"
+
+
 def test_rows_at_the_end_are_predicted_by_the_final_model():
     rng = np.random.default_rng(0)
     rows = [{"x": float(x), "y": float(x)} for x in rng.normal(size=200)]

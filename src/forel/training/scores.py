@@ -8,6 +8,9 @@ from forel.training.metrics import Report
 __all__ = ["Score", "mixture_sentence", "rows_text", "scores", "time_sentence"]
 
 
+MIN_ROWS, WORSE = 100, 0.2  # rows to compare two models on, and by which fraction of the loss one is worse
+
+
 @dataclass(frozen=True)
 class Score:
     """Metrics of some rows, and a sentence about them.
@@ -38,7 +41,8 @@ def scores(trained: Any) -> tuple[Score, ...]:
     run = trained.training
     order = run.label_order
     ordered = order is not None and order.warning(trained.learner.classes) is not None
-    stream = "; labels are in order, so this says how well the stream is followed" if ordered else ""
+    why = "labels are in order" if ordered else "the final model is worse" if _final_is_worse(run) else ""
+    stream = f"; {why}, so this says how well the stream is followed" if why else ""
     found = [Score("progressive", trained.report, f"each predicted before the model learned from it{stream}")]
     if len(run.passes) > 1:
         name = f"pass {len(run.passes)}, seen before"
@@ -55,6 +59,13 @@ def scores(trained: Any) -> tuple[Score, ...]:
             after = Score("held out, calibrated", run.calibrated.holdout, "those held out, after calibration")
             found.append(after)
     return tuple(found)
+
+
+def _final_is_worse(run: Any) -> bool:
+    """Return whether the final model's loss on held-out rows is much larger than when they came."""
+    if run.final is None or run.final.rows != run.holdout.rows or run.final.rows < MIN_ROWS:
+        return False
+    return bool(run.final.loss - run.holdout.loss > WORSE * abs(run.holdout.loss))
 
 
 def mixture_sentence(trained: Any) -> str | None:

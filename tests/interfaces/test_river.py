@@ -159,7 +159,7 @@ def test_classes_may_appear_at_any_time_and_each_has_its_own_model(interpreted):
         for label, each in alone.items():
             each.learn_one(x, y == label)
     assert model.classes == list(alone)
-    assert model._learner.lanes.lanes == 16
+    assert model._learner.lanes.n_lanes == 16
     for label, each in alone.items():
         for name, weight in each.weights.items():
             assert model.weights[label][name] == pytest.approx(weight, rel=1e-9, abs=1e-12)

@@ -335,7 +335,7 @@ def test_weights_that_are_not_zero_are_counted_with_and_without_scales(rate):
 
 
 def test_counting_weights_that_are_not_zero_needs_no_table(monkeypatch, interpreted):
-    monkeypatch.setattr("forel.learner.n_outputs.BLOCK", 7)
+    monkeypatch.setattr("forel.learner.state.BLOCK", 7)
     dense, labels = stream("logistic", rounds=50, n=40)
     model = Learner(40, Settings(alpha=[0.3, 0.1], l1=[2.0, 0.1]), mixed=False)
     model.learn(dense, labels)

@@ -69,12 +69,12 @@ def test_every_learner_has_the_same_certificate(door, loss):
     assert why is None, f"{words}: {why}"
 
 
-@pytest.mark.parametrize("make", [Learner])
-def test_several_classes_and_stored_models_have_it_too(make, tmp_path):
+@pytest.mark.parametrize("mixed", [False, True])
+def test_several_classes_and_stored_models_have_it_too(mixed, tmp_path):
     X, _, weight = stream("logistic")
     y = np.random.default_rng(3).integers(0, 3, len(X))
     settings = Settings("softmax", alpha=ALPHAS)
-    model = make(N, settings, classes=3, dtype=np.float64, certified=True)
+    model = Learner(N, settings, classes=3, dtype=np.float64, certified=True, mixed=mixed)
     model.learn(X, y, weight)
     save(tmp_path / "m.forel", model)
     again = load(tmp_path / "m.forel").learner

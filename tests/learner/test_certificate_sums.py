@@ -13,8 +13,9 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 HALVES = slice(0, 30), slice(30, None)
 
 
-def learned(loss, rate, X, y, weight, make=Learner, alpha=(0.1, 0.4)):
-    model = make(X.shape[1], Settings(loss, alpha=alpha, rate=rate), dtype=np.float64, certified=True)
+def learned(loss, rate, X, y, weight, mixed=False, alpha=(0.1, 0.4)):
+    settings = Settings(loss, alpha=alpha, rate=rate)
+    model = Learner(X.shape[1], settings, dtype=np.float64, certified=True, mixed=mixed)
     return model, model.progress(X, y, weight)
 
 
@@ -23,7 +24,7 @@ def learned(loss, rate, X, y, weight, make=Learner, alpha=(0.1, 0.4)):
 def test_floors_since_a_snapshot_are_about_the_rows_after_it(loss, rate):
     X, y, weight = stream(loss)
     X[:30, 3], X[30:, 0] = 0.0, 0.0  # features that occur only before or after the snapshot
-    model, _ = learned(loss, rate, X[:30], y[:30], weight[:30], Learner)
+    model, _ = learned(loss, rate, X[:30], y[:30], weight[:30], mixed=True)
     before = model.snapshot()
     margins = model.progress(X[30:], y[30:], weight[30:])[:, 0]
     since = difference(model.snapshot(), before)
@@ -80,10 +81,10 @@ def test_several_biases_have_a_norm():
     assert "with biases of norm at most" in floor.with_free_bias().summary()
 
 
-@pytest.mark.parametrize("make", [Learner])
-def test_certificates_have_the_points_of_all_settings(make):
+@pytest.mark.parametrize("mixed", [False, True])
+def test_certificates_have_the_points_of_all_settings(mixed):
     X, y, weight = stream("logistic")
-    model, _ = learned("logistic", "scale_free", X, y, weight, make, alpha=(0.01, 0.3, 3.0))
+    model, _ = learned("logistic", "scale_free", X, y, weight, mixed, alpha=(0.01, 0.3, 3.0))
     proof, floor = model.certificate(), model.loss_floor()
     for norm in (0.1, 1.0, 10.0):
         assert proof.loss_floor(scaled=norm) == pytest.approx(floor.at(norm), rel=1e-9)

@@ -107,7 +107,7 @@ def test_after_a_billion_rounds_everything_still_counts():
     start = wide.state.numbers.copy()
     for model in (narrow, wide):
         model.learn(X, y)
-    grown = [model.state.astype(np.float64) - start for model in (narrow, wide)]
+    grown = [model.state.numbers.astype(np.float64) - start for model in (narrow, wide)]
     assert grown[0][:, 1] == pytest.approx(grown[1][:, 1], rel=0.02)  # n: plain float32 would not move at all
     assert float(np.float32(start[0, 1, 0]) + np.float32(0.5625)) == pytest.approx(start[0, 1, 0], abs=1)
     assert narrow.weights == pytest.approx(wide.weights, abs=2e-4)

@@ -160,7 +160,7 @@ def test_what_filters_do_not_have_is_refused():
         ({"l1": 1.0}, "l1: got 1.0, expected 0 where algorithm='filter'"),
         ({"radius": 1.0}, "radius: got 1.0, expected None where"),
         ({"memory": 1.5}, "memory: got .1.5., expected numbers above 0 and at most 1"),
-        ({"memory": 0.9}, "memory: got .0.9., expected 1, but for squared loss"),
+        ({"memory": 0.9}, "memory < 1 needs loss='squared'"),
         (
             {"loss": "squared", "algorithm": "mirror", "memory": 0.9},
             "memory: got 0.9; memory is only used by algorithm='filter'",

@@ -212,7 +212,7 @@ def test_float32_stays_close_to_float64():
 
 
 def test_importing_the_package_does_not_import_numba():
-    code = "import sys, forel.learner.unmixed, forel.theory.algorithms; print('numba' in sys.modules)"
+    code = "import sys, forel.learner.learner, forel.theory.algorithms; print('numba' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
     assert kernels.__doc__
@@ -221,7 +221,7 @@ def test_importing_the_package_does_not_import_numba():
 @pytest.mark.slow
 def test_the_first_process_prints_a_notice_and_the_second_does_not_compile(tmp_path):
     code = (
-        "import numpy as np; from forel.learner.unmixed import Learner, Settings; m = Learner(3, Settings());"
+        "import numpy as np; from forel import Learner, Settings; m = Learner(3, Settings());"
         "m.learn(np.eye(3), [1, 0, 1]); m.state.kernel.learn_one; import sys;"
         "from forel.learner.kernels.kernel import compiled_kernel;"
         "print(compiled_kernel(m.state.spec).learn.stats.cache_misses and 1)"

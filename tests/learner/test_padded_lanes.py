@@ -31,7 +31,7 @@ def learned(settings, certified, labels="shared", classes=1, *, pad, largest=1.0
     assert (constants(lanes.spec, pad)["PADDED"] > lanes.n_lanes) == pad
     margins, predictions = np.empty((2, y.size * lanes.n_lanes), np.float32)
     inputs = ends, indices, values, y, importance
-    assert kernel.learn(*inputs, *lanes.arrays, lanes.shape, N + 1, lanes.totals, False, margins) == y.size
+    assert kernel.learn(*inputs, *lanes.arrays, lanes.shape, N + 1, lanes.totals, margins) == y.size
     lanes.rounds = y.size
     assert kernel.score(ends, indices, values, *lanes.arrays, lanes.totals, False, predictions) == y.size
     return [each.tobytes() for each in (*lanes.arrays[:4], lanes.totals, margins, predictions)]

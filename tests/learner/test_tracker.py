@@ -38,7 +38,7 @@ def test_the_expert_is_fixed_share_with_shares_of_1_over_t():
     expected = mix(margins, y, pool=LogOdds(), rule=FixedShare())
     assert ledger.losses[-1] == pytest.approx(expected.loss, rel=1e-12)
     assert ledger.weights == pytest.approx(np.exp(expected.state.log_weights), rel=1e-9)
-    assert ledger.tracked_rows == len(y)
+    assert ledger.array[-1] == len(y)
     assert ledger.loss <= ledger.losses.min() + np.log(4) + 1e-9
     assert ledger.loss < ledger.losses[:-1].min() - 20  # no other expert is good in both halves
 

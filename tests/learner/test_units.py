@@ -142,7 +142,7 @@ def test_records_change_units_without_a_change_of_weights(algorithm, interpreted
     model.learn(X, y)
     before = model.state.copied()
     some = np.arange(N)
-    gradients = before.state.numbers[some, before.layout.gradient_part, 0] * before.units(some)
+    gradients = before.numbers[some, before.layout.gradient_part, 0] * before.units(some)
     model.learn(np.where(some == 2, 2.0**20, 0)[None], [1], [0.0])
     after = model.state
     assert after.units(some).tolist() == [2.0**48 if k == 2 else 1 for k in some]

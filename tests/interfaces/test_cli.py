@@ -85,6 +85,10 @@ def test_long_names_of_vowpal_wabbit_are_those_of_forel(vw, name, rows, tmp_path
         (["--line-limit", "0"], "forel: --line-limit: got 0, expected"),
         (["--seed", "-1"], "forel: --seed: got -1, expected"),
         (["--loss", "nosuch"], "forel: --loss: got 'nosuch', expected one of"),
+        (
+            ["--loss", "quantile:2"],
+            "--loss: got 'quantile:2', expected a number strictly between 0 and 1 after the colon",
+        ),
         (["--checkpoint", "0", "--model", "m"], "forel: --checkpoint: got 0, expected"),
         (["--alpha", "1", "--ftrl_alpha", "1"], "is given twice, once in VW's spelling; give --alpha once"),
     ],
@@ -93,6 +97,21 @@ def test_errors_name_options(arguments, message, rows):
     done = run("train", rows, *arguments, COLUMNS="200")
     assert done.exit_code == 2
     assert message in re.sub(r"\s+", " ", done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["generate", "ctr"], "No such command 'generate'. Did you mean: forel dev generate ctr"),
+        (["cache", "a b.csv"], "No such command 'cache'. Did you mean: forel dev cache 'a b.csv'"),
+        (["explain", "a.csv", "--model", "m", "--rows", "0"], "0 is not in the range x>=1"),
+        (["inspect", "m", "--top", "-1"], "-1 is not in the range x>=0"),
+    ],
+)
+def test_errors_of_usage_say_what_to_give(arguments, message):
+    done = run(*arguments, COLUMNS="200")
+    assert done.exit_code == 2
+    assert message in done.stderr
 
 
 def test_a_seed_changes_the_rounding_noise_and_is_stored(rows, tmp_path):

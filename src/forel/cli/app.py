@@ -3,6 +3,7 @@
 import importlib
 import io
 import os
+import shlex
 import sys
 from typing import Annotated, Any
 
@@ -65,6 +66,8 @@ class MainGroup(LazyGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the options before the command; an error for options and files without one names it."""
         known = [*self.commands, *(option for param in self.get_params(ctx) for option in param.opts)]
+        if args and args[0] in DEV and not ctx.resilient_parsing:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean: {shlex.join(['forel', 'dev', *args])}")
         if args and not ctx.resilient_parsing and (command := suggest_train(args, known)) is not None:
             ctx.fail(f"No command before {args[0]!r}. Did you mean: {command}")
         return super().parse_args(ctx, args)

@@ -14,8 +14,8 @@ from forel.cli.reading_flags import NO_FLAGS, ReadingFlags
 def explain(
     files: Files = None,
     model: Annotated[str, typer.Option("--model", "-i", help="A model file.")] = ...,  # type: ignore[assignment]
-    rows: Annotated[int, typer.Option(help="Number of rows to explain, from the first on.")] = 1,
-    top: Annotated[int, typer.Option(help="Number of largest contributions to show.")] = 20,
+    rows: Annotated[int, typer.Option(help="Number of rows to explain, from the first on.", min=1)] = 1,
+    top: Annotated[int, typer.Option(help="Number of largest contributions to show.", min=0)] = 20,
     key: Key = None,
     data: Data = None,
     reading: ReadingFlags = NO_FLAGS,

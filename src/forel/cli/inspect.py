@@ -17,7 +17,7 @@ MAX_COLUMNS = 20  # of a schema that is printed
 
 def inspect(
     model: Annotated[str, typer.Argument(help="A model file.")],
-    top: Annotated[int, typer.Option(help="Number of largest weights to show.")] = 20,
+    top: Annotated[int, typer.Option(help="Number of largest weights to show.", min=0)] = 20,
     as_json: AsJson = False,
     key: Key = None,
 ) -> None:

@@ -119,8 +119,6 @@ def translate_vw_options(
     >>> translate_vw_options(chosen, {"loss": "squared", "alpha": 0.5}, False, [])
     ({'loss': 'squared_error', 'alpha': 0.5, 'bias': False}, ['loss', 'alpha'], True)
     """
-    from forel.losses.vocabulary import parse_loss  # slow to import
-
     given = {name: value for name, value in vw.items() if value is not None and name != "tau"}
     twice = next((name for name in given if name in explicit), None)
     if twice is not None:
@@ -135,6 +133,19 @@ def translate_vw_options(
             raise typer.BadParameter("is for --loss quantile", param_hint="--quantile_tau")
         settings["loss"] = f"quantile:{vw['tau']}"
         names = list(dict.fromkeys([*names, "loss"]))
-    settings["loss"] = parse_loss(settings["loss"])
+    settings["loss"] = _loss(settings["loss"])
     constant = as_in_vw and bool(settings["bias"])
     return {**settings, "bias": settings["bias"] and not constant}, names, constant
+
+
+def _loss(text: str) -> Any:
+    """Return a loss that an option names, with an error that shows the whole value."""
+    from forel.losses.vocabulary import parse_loss  # slow to import
+    from forel.validation import refuse
+
+    try:
+        return parse_loss(text)
+    except ValueError as error:
+        if str(error).startswith("loss: "):
+            raise
+        raise refuse("loss", text, f"{str(error).rpartition(', expected ')[2]} after the colon") from None

@@ -191,7 +191,9 @@ def test_the_command_of_an_odd_file_runs_or_the_refusal_says_what_to_do(one, tmp
     monkeypatch.chdir(tmp_path)
     (tmp_path / one.name).write_bytes(one.content)
     run = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1"}).invoke
-    shown = run(app, ["peek", one.name])
+    given = {name: value for name, value in one.options.items() if name == "encoding"}
+    encoding = [word for name, value in given.items() for word in (f"--{name}", value)]
+    shown = run(app, ["peek", one.name, *encoding])
     if shown.exit_code:
         assert shown.exit_code == 2, shown.exception
         assert one.name in shown.stderr or "empty file" in shown.stderr
@@ -199,7 +201,8 @@ def test_the_command_of_an_odd_file_runs_or_the_refusal_says_what_to_do(one, tmp
     elif "No column looks like a label" in shown.stdout:
         assert f"name it, such as: forel peek {one.name} --label " in shown.stdout
     else:
-        command = peek(one.name).arguments()
+        command = peek(one.name, **given).arguments()
+        assert command[1 : 1 + len(encoding)] == encoding
         done = run(app, ["train", *command, "--bits", "6", "--lanes", "2", "--quiet"])
         assert done.exit_code == 0, (command, done.stderr)
 

@@ -135,6 +135,7 @@ class Summary:
         unlabelled = any(column.name == self.label and column.missing for column in self.columns)
         chosen = {
             "format": None if given.format == "auto" else given.format,
+            "encoding": given.encoding,
             "separator": given.separator or (None if known else options.separator),
             "label": self.label,
             "positive": given.positive or self.positive,

@@ -1,7 +1,6 @@
-"""Dicts as JSON lines: the same rows, names, kinds and problems as key by key, for all values."""
+"""Dicts in batches: the same rows, names, kinds and problems as key by key, for all values."""
 
 import math
-import sys
 
 import numpy as np
 import pytest
@@ -12,9 +11,8 @@ from forel.data import concatenate
 from forel.data.options import ReadOptions
 from forel.data.parsers import dict_batches
 from forel.data.parsers.columns import Columns
-from forel.data.parsers.dict_batches import batched_blocks, fast_encoder, json_lines_of
+from forel.data.parsers.dict_batches import batched_blocks
 from forel.data.parsers.dicts import dict_blocks
-from forel.data.parsers.json_lines import JsonFormat
 from forel.data.problems import Problems
 from forel.data.reader import names_for
 
@@ -62,15 +60,12 @@ def contents(blocks, names, kinds, problems):
 
 def read_in_all_ways(rows, options):
     results = []
-    for compiled, encoder in ((True, fast_encoder()), (True, None), (False, None)):
+    for batched in (True, False):
         chosen = ReadOptions(bits=8, on_error="skip", **options)
         problems, names, kinds = Problems("skip"), names_for(chosen), {}
         columns, items = Columns(chosen, chosen.kinds), enumerate(rows, 1)
-        form = JsonFormat(columns, chosen.bits, chosen.transform)
-        if compiled:
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(dict_batches, "fast_encoder", lambda encoder=encoder: encoder)
-                blocks = list(batched_blocks(items, form, problems, names, "dicts", kinds))
+        if batched:
+            blocks = list(batched_blocks(items, columns, chosen.transform, problems, names, "dicts", kinds))
         else:
             blocks = list(dict_blocks(items, columns, 8, problems, names, "dicts", chosen.transform, kinds))
         results.append((*contents(blocks, names, kinds, problems), sorted(columns.seen.names)))
@@ -86,51 +81,13 @@ def test_rows_are_the_same_as_key_by_key(options, rows, odd):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dict_batches, "ENTRIES", 15)
         patch.setattr(dict_batches, "CROSSED", 15)
-        fast, plain, slow = read_in_all_ways([*rows, *odd], options)
-    assert plain == slow
+        fast, slow = read_in_all_ways([*rows, *odd], options)
     assert fast == slow
 
 
-def test_plain_dicts_are_read_by_compiled_code(monkeypatch):
+def test_plain_dicts_are_not_read_key_by_key(monkeypatch):
     rows = [{"y": k % 2, "n": k / 7, "city": f"c{k % 5}"} for k in range(50)]
     monkeypatch.delattr(dict_batches, "dict_blocks")
     chosen = ReadOptions(bits=8, label="y")
-    form = JsonFormat(Columns(chosen), 8)
-    blocks = list(batched_blocks(enumerate(rows, 1), form, Problems(), None, "dicts", {}))
+    blocks = list(batched_blocks(enumerate(rows, 1), Columns(chosen), None, Problems(), None, "dicts", {}))
     assert sum(map(len, blocks)) == 50
-
-
-@pytest.mark.parametrize("encoder", [True, False])
-@pytest.mark.parametrize("value", [np.float32(1), [1], {"a": 1}, math.inf, "\ud800", 1j])
-def test_other_values_are_left_to_python(value, encoder, monkeypatch):
-    if not encoder:
-        monkeypatch.setattr(dict_batches, "fast_encoder", lambda: None)
-    assert json_lines_of([{"a": 1}]) == b'{"a":1}\n'
-    assert json_lines_of([{"a": 1}, {"a": value}]) is None
-    assert json_lines_of([{value if isinstance(value, complex) else 3: 1}]) is None
-
-
-@pytest.mark.parametrize("encoder", [True, False])
-def test_nan_is_null(encoder, monkeypatch):
-    if not encoder:
-        monkeypatch.setattr(dict_batches, "fast_encoder", lambda: None)
-    rows = ({"a": math.nan, "b": None, "c": ":null"}, {"a": np.float64("nan"), "b": 2})
-    assert json_lines_of(rows) == b'{"a":null,"b":null,"c":":null"}\n{"a":null,"b":2}\n'
-    assert json_lines_of(rows, importance="b") == json_lines_of(rows)
-    assert json_lines_of(rows[:1], importance="a") is None
-    assert json_lines_of([{"a": math.nan, "b": math.inf}]) is None
-
-
-def test_msgspec_encodes_dicts_without_infinite_numbers():
-    pytest.importorskip("msgspec")
-    encode = fast_encoder()
-    assert encode([{"a": 1.5, "b": None}, {"c": "é"}]) == '{"a":1.5,"b":null}\n{"c":"é"}\n'.encode()
-    assert encode([{"a": None, "b": math.nan}]) == b'{"a":null,"b":null}\n'
-    assert encode([{"a": None, "b": math.nan}], "b") is None
-    assert encode([{"a": None, "b": math.inf}]) is None
-    assert encode([{"a": np.float64(1)}]) is None
-
-
-def test_dicts_are_encoded_by_python_without_msgspec(monkeypatch):
-    monkeypatch.setitem(sys.modules, "msgspec", None)
-    assert fast_encoder.__wrapped__() is None

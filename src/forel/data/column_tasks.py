@@ -199,10 +199,10 @@ def _dict_tasks(
     source = items
     items = recorder.dicts(items) if options.slices else items
     items = items if columns.label is None else dicts_with_numbers(items, columns, kinds_found, words)
-    form = JsonFormat(columns, options.bits, options.transform)
     blocks = batched_blocks(
-        items, form, problems, reader.names, file, kinds_found, lambda: getattr(source, "complete", False)
-    )
+        items, columns, options.transform, problems, reader.names, file, kinds_found,
+        lambda: getattr(source, "complete", False),
+    )  # fmt: skip
     blocks = recorder.blocks(blocks) if options.slices else blocks
     named = (replace(block, label_words=tuple(words)) if words else block for block in blocks)
     yield from completed_tasks(named, problems, start)

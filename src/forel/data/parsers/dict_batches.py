@@ -1,96 +1,239 @@
-"""Dicts in batches: as JSON lines for compiled code where these are equivalent, otherwise key by key."""
+"""Dicts of numbers and strings in batches: one array for all values of a batch. Other dicts are read key by key."""
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
-from functools import cache
-from importlib import import_module
+from itertools import chain, compress
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forel.data.block import Block
-from forel.data.buffers import Buffers
 from forel.data.compiled.layout import PAD
-from forel.data.features.kinds import DATE, OrderedKinds
+from forel.data.features.crosses import Entries, Transform, transformed_block
+from forel.data.features.hashing import START, hash_buffer, hash_name, slots_of_hashes
+from forel.data.features.kinds import DATE, MOST, add_kind
 from forel.data.features.names import Names
+from forel.data.features.rows import block_from_entries
+from forel.data.features.transforms import buckets, signed_log1p
 from forel.data.parsers.cells import RowProblems, Spans
 from forel.data.parsers.column_values import StringColumn
 from forel.data.parsers.columns import Columns
 from forel.data.parsers.derived_columns import with_derived
-from forel.data.parsers.dicts import CROSSED, ENTRIES, dict_blocks
-from forel.data.parsers.json_keys import special_keys
-from forel.data.parsers.json_lines import JsonFormat, read_chunk
+from forel.data.parsers.dicts import CROSSED, ENTRIES, LARGEST, dict_blocks
 from forel.data.problems import ProblemBuffer, Problems
-from forel.data.sources.streams import Chunk
-from forel.data.values import is_null
+from forel.data.values import category_of, is_null
 
-__all__ = ["batched_blocks", "json_lines_of"]
+__all__ = ["batched_blocks"]
 
-TEXT, STRINGS = frozenset((str,)), frozenset((str, type(None)))
-EXACT = frozenset((str, int, float, bool, type(None), np.float64))  # types that JSON represents exactly
-NULL = b":null"
-ENCODER = json.JSONEncoder(allow_nan=False, ensure_ascii=False, check_circular=False, separators=(",", ":"))
+STRINGS = frozenset((str, type(None)))
+STRING, NUMBER = 1, 2
+TYPES = {type(None): 0, str: STRING, **dict.fromkeys((int, float, bool, np.float64), NUMBER)}
+
+
+class _Unlike(Exception):
+    """Values that are read key by key: they may be malformed, nested, or of other types."""
 
 
 def batched_blocks(
-    items: Iterable[tuple[int, Any]], form: JsonFormat, problems: Problems, names: Names | None, file: str,
-    kinds_found: dict[str, str], complete: Callable[[], bool] = lambda: False,
+    items: Iterable[tuple[int, Any]], columns: Columns, transform: Transform | None, problems: Problems,
+    names: Names | None, file: str, kinds_found: dict[str, str], complete: Callable[[], bool] = lambda: False,
 ) -> Iterator[Block]:  # fmt: skip
     """Yield blocks of numbered dicts, with the rows of :func:`dict_blocks`; ``kinds_found`` receives kinds of keys.
 
     A block ends with the dict during which ``complete`` returns True.
     """
-    columns, buffers, keys = form.columns, Buffers(), special_keys(form.columns)
-    for batch in _batches(items, ENTRIES if form.transform is None else CROSSED, complete):
+    for batch in _batches(items, ENTRIES if transform is None else CROSSED, complete):
         lines, dicts = zip(*batch, strict=True)
-        derived, others = _derived(dicts, columns)
-        text = None if derived is None else json_lines_of(others, columns.importance)
-        if derived is not None and text is not None:
-            found = ProblemBuffer()
-            block, kinds = read_chunk(_chunk(text, len(dicts)), form, keys, buffers, names, file, 0, found)
+        found = ProblemBuffer()
+        try:
+            derived, others = _derived(dicts, columns)
+            batch_values = _Batch(others, columns)
+            block = batch_values.block(np.array(lines, np.int64), transform, names, found, file)
             if derived:
-                row_problems = RowProblems(np.arange(len(dicts)), found, file)
+                row_problems = RowProblems(np.array(lines, np.int64), found, file)
                 block = with_derived(block, derived, columns, row_problems, names)
-                kinds += [(name, DATE) for name, column in derived.items() if _is_found(name, column, columns)]
-                columns.seen.add_keys([name for name, column in derived.items() if column.present.any()])
+        except _Unlike:
+            pass
+        else:
             if not found.problems:
                 found.flush(problems)
-                OrderedKinds(kinds_found, columns.known, columns.seen).add(0, kinds)
-                yield replace(block, line=lines[0], lines=np.array(lines, np.int64)[block.lines])
+                batch_values.record_kinds(kinds_found)
+                _record_dates(derived, columns, kinds_found)
+                yield block
                 continue
-        yield from dict_blocks(batch, columns, form.bits, problems, names, file, form.transform, kinds_found)
+        yield from dict_blocks(batch, columns, columns.options.bits, problems, names, file, transform, kinds_found)
 
 
-def _derived(
-    dicts: Sequence[Any], columns: Columns
-) -> tuple[dict[str, StringColumn] | None, Sequence[Any]]:  # fmt: skip
-    """Return the strings of keys of text and dates, None if other values are among them; and dicts without these."""
-    if not columns.derived:
-        return {}, dicts
+class _Batch:
+    """The values of some dicts in the order of their keys, without those of keys that are no features.
+
+    Parameters
+    ----------
+    dicts : of strings as keys, and values of plain types
+    columns : roles of keys
+    """
+
+    def __init__(self, dicts: Sequence[Any], columns: Columns) -> None:
+        if not all(type(one) is dict for one in dicts):
+            raise _Unlike
+        self.columns = columns
+        sizes = list(map(len, dicts))
+        keys = list(chain.from_iterable(dicts))
+        self.values = list(chain.from_iterable(map(dict.values, dicts)))
+        self.keys = list(dict.fromkeys(keys))
+        if not all(type(key) is str for key in self.keys) or set(map(type, self.values)) - TYPES.keys():
+            raise _Unlike
+        numbers = {key: number for number, key in enumerate(self.keys)}
+        self.ids = np.fromiter(map(numbers.__getitem__, keys), np.int64, len(keys))
+        rows = np.repeat(np.arange(len(dicts)), sizes)
+        self.labels, importance = np.full(len(dicts), np.nan), np.ones(len(dicts))
+        for name, array in ((columns.label, self.labels), (columns.importance, importance)):
+            at = np.flatnonzero(self.ids == numbers[name]).tolist() if name in numbers else []
+            at = [k for k in at if self.values[k] is not None]
+            given = [self.values[k] for k in at]
+            if str in set(map(type, given)):
+                raise _Unlike
+            array[rows[at]] = _floats(given)
+        if np.isnan(importance).any() or (importance < 0).any():
+            raise _Unlike
+        self.importance = importance.astype(np.float32)
+        self._change(numbers)
+        types = np.frombuffer(bytes(map(TYPES.__getitem__, map(type, self.values))), np.uint8)
+        used = np.array([columns.uses(key) for key in self.keys], bool)[self.ids]
+        self.strings, there = (types == STRING) & used, (types == NUMBER) & used
+        self.words = list(compress(self.values, self.strings.tobytes()))
+        self.floats = _floats(list(compress(self.values, there.tobytes())))
+        there[there] = ~np.isnan(self.floats)
+        self.floats = self.floats[~np.isnan(self.floats)]
+        valued = self.strings | there
+        self.kinds = np.flatnonzero(np.bincount(2 * self.ids[valued] + self.strings[valued]))
+        if not all(self.words):
+            self.strings[self.strings] = list(map(bool, self.words))
+            self.words = list(filter(None, self.words))
+        self.kept = np.flatnonzero(self.strings | there)
+        self.indptr = np.append(0, np.cumsum(np.bincount(rows[self.kept], minlength=len(dicts))))
+
+    def _change(self, numbers: dict[str, int]) -> None:
+        """Replace numbers by categories, their logarithms or buckets, as the options have it."""
+        columns = self.columns
+        for key, number in numbers.items():
+            kind = columns.kinds.get(key) or columns.known.get(key)
+            if kind not in ("number", "category") or not columns.uses(key):
+                continue
+            at = [k for k in np.flatnonzero(self.ids == number).tolist() if self.values[k] is not None]
+            given = [self.values[k] for k in at]
+            if kind == "category":
+                changed: Sequence[Any] = [one if type(one) is str else _category(one) for one in given]
+            elif str in set(map(type, given)):
+                raise _Unlike
+            elif key in columns.log:
+                changed = [None if one != one else float(signed_log1p(one)) for one in _floats(given).tolist()]
+            elif key in columns.buckets:
+                found = _floats(given)
+                if np.isnan(found).any():
+                    raise _Unlike
+                words, which = buckets(found, columns.buckets[key])
+                changed = [words[k] for k in which.tolist()]
+            else:
+                continue
+            for k, value in zip(at, changed, strict=True):
+                self.values[k] = value
+
+    def block(
+        self, lines: NDArray[np.int64], transform: Transform | None, names: Names | None, problems: ProblemBuffer,
+        file: str,
+    ) -> Block:  # fmt: skip
+        """Return the rows as a block."""
+        bits, ids, strings = self.columns.options.bits, self.ids[self.kept], self.strings[self.kept]
+        encoded = [key.encode("utf-8", "surrogatepass") for key in self.keys]
+        as_number = np.array([hash_name(key) for key in encoded], np.uint64)
+        as_namespace = np.array([hash_name(key) if key else START for key in encoded], np.uint64)
+        hashes, values = as_number[ids], np.ones(ids.size, np.float32)
+        hashes[strings], values[~strings] = _hashes(self.words, as_namespace[ids[strings]]), self.floats
+
+        def word(k: int) -> tuple[bytes, bytes]:
+            key, value = encoded[ids[k]], self.values[self.kept[k]]
+            return (key, value.encode("utf-8", "surrogatepass")) if strings[k] else (b"", key)
+
+        seen = self.columns.named.keys() & set(self.keys)
+        self.columns.seen.add_keys(seen)
+        if transform is not None:
+            kinds = np.array([transform.kind(key) for key in encoded], np.int64)[ids]
+            entries = Entries(self.indptr, hashes, values, kinds, word)
+            return transformed_block(
+                entries, self.labels, self.importance, lines, transform, bits, names, problems, file
+            )
+        slots = slots_of_hashes(hashes, bits)
+        block = block_from_entries(
+            self.indptr, slots.copy(), values, self.labels, self.importance, lines, problems, file
+        )
+        if names is not None and not problems.problems:
+            names.add(slots, hashes, lambda k: b"^".join(filter(None, word(k))))
+        return block
+
+    def record_kinds(self, kinds_found: dict[str, str]) -> None:
+        """Record the kinds of the values of each feature."""
+        columns = self.columns
+        for number in self.kinds.tolist():
+            key, kind = self.keys[number // 2], "category" if number % 2 else "number"
+            if key not in columns.kinds:
+                if len(columns.seen.names) < MOST:
+                    columns.seen.names.add(key)
+                add_kind(kinds_found, columns.known, key, kind)
+
+
+def _category(number: Any) -> str | None:
+    return None if number != number else category_of(number)
+
+
+def _floats(values: Sequence[Any]) -> NDArray[np.float64]:
+    """Return numbers as doubles; none may be a string, or out of the range of float32."""
+    try:
+        found = np.array(values, np.float64)
+    except (ValueError, OverflowError):
+        raise _Unlike from None
+    if (np.abs(found) > LARGEST).any():
+        raise _Unlike
+    return found
+
+
+def _hashes(words: Sequence[str], starts: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the hashes of words, each with that of its namespace."""
+    joined = "".join(words)
+    text = joined.encode("utf-8", "surrogatepass")
+    parts: Sequence[Any] = words if len(text) == len(joined) else [w.encode("utf-8", "surrogatepass") for w in words]
+    ends = np.zeros(len(words) + 1, np.int64)
+    np.cumsum(list(map(len, parts)), out=ends[1:])
+    return hash_buffer(np.frombuffer(text + bytes(1), np.uint8), ends, starts)
+
+
+def _record_dates(derived: dict[str, StringColumn], columns: Columns, kinds_found: dict[str, str]) -> None:
+    columns.seen.add_keys([name for name, column in derived.items() if column.present.any()])
+    for name, column in derived.items():
+        if name not in columns.kinds and name in columns.dates and bool(column.present.any()):
+            columns.seen.names.add(name)
+            add_kind(kinds_found, columns.known, name, DATE)
+
+
+def _derived(dicts: Sequence[Any], columns: Columns) -> tuple[dict[str, StringColumn], Sequence[Any]]:
+    """Return the strings of keys of text and dates, and dicts without these."""
     strings = dict[str, StringColumn]()
-    for name in sorted(columns.derived):
-        if not columns.uses(name):
-            continue
+    for name in sorted(filter(columns.uses, columns.derived)):
         values: list[Any] = [one.get(name) if isinstance(one, dict) else 0 for one in dicts]
+        values = [None if is_null(value) else value for value in values]
         if not STRINGS.issuperset(map(type, values)):
-            values = [None if is_null(value) else value for value in values]
-            if not STRINGS.issuperset(map(type, values)):
-                return None, dicts
+            raise _Unlike
         try:
             texts = [b"" if value is None else value.encode() for value in values]
         except UnicodeEncodeError:
-            return None, dicts
+            raise _Unlike from None
         ends = np.cumsum([0, *map(len, texts)])
         joined = np.frombuffer(b"".join(texts) + bytes(PAD), np.uint8)
-        strings[name] = StringColumn(
-            Spans(joined, ends[:-1], ends[1:]), np.array([v is not None for v in values], bool)
-        )
+        present = np.array([value is not None for value in values], bool)
+        strings[name] = StringColumn(Spans(joined, ends[:-1], ends[1:]), present)
+    if not strings:
+        return strings, dicts
     return strings, [{key: value for key, value in one.items() if key not in strings} for one in dicts]
-
-
-def _is_found(name: str, column: StringColumn, columns: Columns) -> bool:
-    return name not in columns.kinds and name in columns.dates and bool(column.present.any())
 
 
 def _batches(
@@ -106,75 +249,3 @@ def _batches(
             batch, size = [], 0
     if batch:
         yield batch
-
-
-def json_lines_of(items: Sequence[Any], importance: str | None = None) -> bytes | None:
-    r"""Return dicts as JSON lines, with null for NaN; None if reading these would not give the same values.
-
-    Parameters
-    ----------
-    items : the dicts
-    importance : the key of importances, of which NaN is an error
-
-    >>> json_lines_of([{"age": 31, "city": "Rome"}, {"age": None}, {"age": float("nan")}])
-    b'{"age":31,"city":"Rome"}\n{"age":null}\n{"age":null}\n'
-    >>> json_lines_of([{"age": np.float32(31)}]), json_lines_of([{3: 1.0}]), json_lines_of([{"age": float("inf")}])
-    (None, None, None)
-    """
-    for item in items:
-        if (
-            type(item) is not dict
-            or not EXACT.issuperset(map(type, item.values()))
-            or not TEXT.issuperset(map(type, item))
-        ):
-            return None
-    encode = fast_encoder()
-    try:
-        if encode is not None and (lines := encode(items, importance)) is not None:
-            return lines
-        return "".join([ENCODER.encode(item) + "\n" for item in items]).encode()
-    except ValueError:  # numbers that are not finite, or text that is not Unicode
-        others = _without_nan(items, importance)
-        return None if others is None else json_lines_of(others)
-
-
-def _without_nan(items: Sequence[dict[str, Any]], importance: str | None) -> list[dict[str, Any]] | None:
-    """Return dicts with None for NaN; None if they have no NaN, or one that is an importance."""
-    if not _count_nan(items, importance):
-        return None
-    return [{key: None if value != value else value for key, value in item.items()} for item in items]
-
-
-def _count_nan(items: Sequence[dict[str, Any]], importance: str | None) -> int:
-    """Return the number of values that are NaN; 0 if an importance is."""
-    if importance is not None and any(weight != weight for weight in (item.get(importance) for item in items)):
-        return 0
-    return sum([value != value for item in items for value in item.values()])
-
-
-@cache
-def fast_encoder() -> Callable[[Sequence[Any], str | None], bytes | None] | None:
-    """Return a function that encodes dicts as JSON lines by msgspec, several times as fast; None if not installed."""
-    try:
-        encode_lines = import_module("msgspec").json.Encoder().encode_lines
-    except (ImportError, AttributeError):
-        return None
-
-    def encode(items: Sequence[Any], importance: str | None = None) -> bytes | None:
-        try:
-            lines: bytes = encode_lines(items)
-        except TypeError:  # numbers of numpy
-            return None
-        # msgspec writes numbers that are not finite as null, too: NaN is missing, infinity is an error.
-        nulls = lines.count(NULL)
-        if nulls == 0 or nulls == (missing := sum(list(item.values()).count(None) for item in items)):
-            return lines
-        return lines if nulls == missing + _count_nan(items, importance) else None
-
-    return encode
-
-
-def _chunk(text: bytes, lines: int) -> Chunk:
-    padded = np.zeros(len(text) + PAD + 8, np.uint8)
-    padded[: len(text)] = np.frombuffer(text, np.uint8)
-    return Chunk(padded, len(text), lines)

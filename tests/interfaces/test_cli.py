@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 import forel
 from forel.cli.app import COMMANDS, DEV, app, load_command, main
+from forel.cli.flags import OPTIONS, ReadingFlags, TrainOptions
 from forel.cli.progress import Reporter
-from forel.cli.reading_flags import ReadingFlags
 from forel.cli.vowpal import NAMES
 from forel.data import ReadOptions
 from forel.learner.settings import Settings
@@ -55,9 +55,11 @@ def test_reading_flags_are_read_options_and_each_command_has_its_own():
     flags = fields(ReadingFlags)
     assert {flag.name for flag in flags} <= options
     for name in COMMANDS | DEV:
-        expected = {flag.name for flag in flags if name in flag.metadata["commands"]}
+        expected = {flag.name for flag in flags if name in OPTIONS[flag.name].commands}
         assert expected == {parameter.name for parameter in load_command(name).params} & {flag.name for flag in flags}
-    assert {name for flag in flags for name in flag.metadata["commands"]} <= set(COMMANDS | DEV)
+    assert {name for option in OPTIONS.values() for name in option.commands} <= set(COMMANDS | DEV)
+    shared = {"files", "reading", "threads", "as_json", "data"}
+    assert set(OPTIONS) == ({field.name for field in fields(TrainOptions)} | {flag.name for flag in flags}) - shared
 
 
 @pytest.mark.parametrize(("vw", "name"), NAMES.items())

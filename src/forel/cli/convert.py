@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from forel.cli.errors import errors_as_messages
+from forel.cli.flags import NO_FLAGS, ReadingFlags
 from forel.cli.options import Key, load_one
 from forel.cli.printing import say
-from forel.cli.reading_flags import NO_FLAGS, ReadingFlags
 
 if TYPE_CHECKING:
     from forel.training.model import Model

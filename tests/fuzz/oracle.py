@@ -482,8 +482,7 @@ def kinds_violation(table, exact, loss, own, experts, kinds, labels, importance)
             return f"{kind}: the best of the others has {lost[~of_kind].min():.9g}"
         if without is None or own > 1e280:
             continue
-        rest = ~of_kind & np.array([one != "fixed share" for one in kinds])
-        known = bayes_loss(experts[:, rest], labels, importance) / total - own
+        known = bayes_loss(experts[:, ~of_kind], labels, importance) / total - own
         if without < known - 1e-6 * (1 + abs(own)) or (exact and without > known + 1e-6 * (1 + abs(own))):
             return f"{kind}: without it the loss would be {known:.9g} more, not {without:.9g}"
     return None

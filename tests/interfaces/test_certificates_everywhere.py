@@ -94,4 +94,4 @@ def test_inspect_shows_the_certificate_of_several_classes(tmp_path):
 
     table = [{"label": name, "a": float(k)} for k, name in enumerate("xyz" * 20)]
     trained = forel.train(table, Settings("softmax", alpha=0.3), label="label", bits=5, certificate=True)
-    assert "fixed linear model of these features" in _describe(trained, 3)["certificate"]
+    assert "fixed linear model of these 2^5 hashed features" in _describe(trained, 3)["certificate"]

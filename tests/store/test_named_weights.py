@@ -1,4 +1,4 @@
-"""Weights by what their features usually add to a margin: typical values from the rows, whatever the units."""
+"""Weights and columns in the order of how much what they add to a margin varies, over a sample of the rows."""
 
 import io
 import json
@@ -9,6 +9,7 @@ import pytest
 import forel
 from forel.cli.inspect import inspect
 from forel.learner.settings import Settings
+from forel.training.row_sample import LeakWarning
 
 RNG = np.random.default_rng(0)
 AGE, INCOME = RNG.normal(40, 10, 80).round(1), RNG.normal(0, 30000, 80).round(0)
@@ -25,23 +26,32 @@ def csv():
 
 
 @pytest.mark.parametrize("settings", [Settings(alpha=1.0), Settings(alpha=1.0, rate="scale_free")])
-def test_typical_values_are_means_of_the_rows(settings, interpreted, tmp_path):
+def test_contributions_are_standard_deviations_over_the_rows(settings, interpreted):
     for source in (ROWS, csv()):
         form = {} if source is ROWS else {"format": "csv"}
         trained = forel.train(source, settings, label="buys", bits=12, names=True, **form)
         found = {one.name: one for one in trained.inspect().weights}
-        if "income" in found:
-            assert found["income"].typical == pytest.approx(np.abs(INCOME).mean(), rel=1e-6)
-        if "age" in found:
-            assert found["age"].typical == pytest.approx(np.abs(AGE).mean(), rel=1e-6)
-        assert {one.typical for name, one in found.items() if name.startswith("city^")} <= {1.0}
+        spreads = {"income": INCOME.std(), "age": AGE.std()}
+        spreads |= {f"city^{name}": (name == CITY).std() for name in ("Rome", "Oslo")}
+        weights = trained.learner.weights[:, 0]
+        for name, one in found.items():
+            assert one.weight == weights[one.slot]
+            assert one.spread == pytest.approx(spreads[name], rel=1e-6)
+            assert one.contribution == one.weight * one.spread
         sizes = [abs(one.contribution) for one in found.values()]
         assert sizes == sorted(sizes, reverse=True)
-        weights = trained.learner.weights[:, 0]
-        for one in found.values():
-            assert one.weight == weights[one.slot]
-            assert one.contribution == one.weight * one.typical
         assert sum(weights != 0) == len(found)
+        columns = {one.column: one for one in trained.training.columns}
+        city = sum(
+            (name == CITY) * found[f"city^{name}"].weight for name in ("Rome", "Oslo") if f"city^{name}" in found
+        )
+        assert columns["city"].features == 2
+        assert columns["city"].spread == pytest.approx(float(np.std(city)), rel=1e-6)
+        for name in {"income", "age"} & set(found):
+            assert columns[name].spread == pytest.approx(abs(found[name].contribution), rel=1e-6)
+        assert [one.spread for one in trained.training.columns] == sorted(
+            (one.spread for one in trained.training.columns), reverse=True
+        )
 
 
 def test_units_do_not_decide_the_order(interpreted):
@@ -56,22 +66,80 @@ def test_units_do_not_decide_the_order(interpreted):
     assert [one.contribution for one in small] == pytest.approx([one.contribution for one in large], rel=1e-4)
 
 
+def test_one_bad_row_and_a_constant_do_not_decide_the_order(interpreted):
+    """The bad row has a value a million times as large as others, and 5,000 rows are more than the sample has."""
+    rng = np.random.default_rng(1)
+    good, noise = rng.normal(size=5000), rng.normal(100, 0.1, 5000)
+    y = rng.random(5000) < 1 / (1 + np.exp(-2 * good))
+    bad = rng.normal(size=5000)
+    bad[17] = 1e6
+    rows = [
+        {"good": a, "noise": b, "bad": c, "y": int(d)}
+        for a, b, c, d in zip(good.tolist(), noise.tolist(), bad.tolist(), y.tolist(), strict=True)
+    ]
+    trained = forel.train(rows, Settings(alpha=0.5, rate="scale_free"), label="y", bits=12)
+    assert trained.training.columns[0].column == trained.inspect().weights[0].name == "good"
+
+
+def test_a_column_that_predicts_nearly_all_is_a_leak(interpreted):
+    rng = np.random.default_rng(2)
+    x, y = rng.normal(size=(1000, 5)), rng.integers(0, 2, 1000)
+    rows = [
+        {**{f"x{k}": float(v) for k, v in enumerate(row)}, "copy": 1e-3 * label, "y": label}
+        for row, label in zip(x, y.tolist(), strict=True)
+    ]
+    with pytest.warns(LeakWarning, match="the column 'copy' alone predicts nearly all labels; leave it out"):
+        trained = forel.train(rows, Settings(alpha=0.5, rate="scale_free"), label="y", bits=12)
+    assert {one.column: one.alone > 0.999 for one in trained.training.columns}["copy"]
+    for row, value in zip(rows, rng.normal(size=1000).tolist(), strict=True):
+        row["y"] = value
+        row["copy"] = value + 1e-3
+    with pytest.warns(LeakWarning, match="the column 'copy' alone"):
+        forel.train(rows, Settings("squared", alpha=0.5, rate="scale_free"), label="y", bits=12)
+    for row in rows:
+        del row["copy"]
+    forel.train(rows, Settings("squared", alpha=0.5, rate="scale_free"), label="y", bits=12)
+
+
+@pytest.mark.parametrize("block_bytes", [300, 100_000])
+def test_the_sample_does_not_depend_on_blocks_or_interruptions(block_bytes, interpreted, tmp_path):
+    class Stop(Exception):
+        pass
+
+    def stop(moment):
+        if moment.rows > 1500:
+            raise Stop
+
+    rng = np.random.default_rng(3)
+    lines = [f"{rng.integers(0, 2)},{rng.normal():.3f},{rng.choice(['a', 'b', 'c'])}" for _ in range(4000)]
+    (tmp_path / "r.csv").write_text("\n".join(["y,x,k", *lines]) + "\n")
+    options = {"label": "y", "bits": 8, "settings": Settings(alpha=0.1)}
+    whole = forel.train(tmp_path / "r.csv", **options)
+    saved = {"checkpoint": tmp_path / "c", "checkpoint_every": 500, "block_bytes": block_bytes}
+    with pytest.raises(Stop):
+        forel.train(tmp_path / "r.csv", progress=stop, **saved, **options)
+    again = forel.train(tmp_path / "r.csv", resume=True, **saved, **options)
+    assert np.array_equal(again.training.moments, whole.training.moments)
+    assert again.training.columns == whole.training.columns
+
+
 def test_files_serving_models_and_formats_without_columns(interpreted, tmp_path, capsys):
     trained = forel.train(ROWS, Settings(alpha=1.0), label="buys", bits=12, names=True)
     trained.save(tmp_path / "m.forel")
     loaded = forel.load(tmp_path / "m.forel")
     assert loaded.inspect().weights == trained.inspect().weights
     assert len(loaded.inspect(top=2).weights) == 2
-    small = forel.training.model.Model(forel.store.serving_model(trained.learner), loaded.extra, loaded.names)
-    assert [one.typical for one in small.inspect().weights] == [one.typical for one in loaded.inspect().weights]
     inspect(str(tmp_path / "m.forel"), 20, as_json=True)
-    shown = json.loads(capsys.readouterr().out)["weights"]
-    assert [one["contribution"] for one in shown] == [one.contribution for one in loaded.inspect().weights]
+    shown = json.loads(capsys.readouterr().out)
+    assert [one["contribution"] for one in shown["weights"]] == [one.contribution for one in loaded.inspect().weights]
+    assert [one["column"] for one in shown["columns"]] == [one.column for one in trained.training.columns]
     inspect(str(tmp_path / "m.forel"), 20)
-    assert "largest contributions" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "largest contributions" in printed
+    assert "largest columns" in printed
     vw = io.BytesIO(b"1 |f size:300 red\n-1 |f size:-100 blue\n")
     lines = forel.train(vw, Settings(alpha=1.0, rate="scale_free"), bits=12, names=True).inspect().weights
-    assert {one.name: one.typical for one in lines} == {"f^size": 300.0, "f^red": 1.0, "f^blue": 1.0}
+    assert {one.name: one.spread for one in lines} == {"f^size": 200.0, "f^red": 0.5, "f^blue": 0.5}
 
 
 def test_several_classes_show_the_class_of_the_largest_contribution(interpreted):
@@ -79,17 +147,6 @@ def test_several_classes_show_the_class_of_the_largest_contribution(interpreted)
     found = forel.train(rows, Settings("softmax", alpha=1.0), label="buys", bits=12, names=True).inspect().weights
     assert {one.label for one in found} <= {"few", "some", "many"}
     assert found[0].name == "income"
-
-
-def test_training_that_continues_keeps_means_and_schemas_of_earlier_versions_have_none(interpreted):
-    half = forel.train(ROWS[:30], Settings(alpha=1.0), label="buys", bits=12)
-    whole = forel.train(ROWS[30:], model=half)
-    assert whole.extra["schema"]["income"]["typical"] == pytest.approx(np.abs(INCOME).mean(), rel=1e-6)
-    old = forel.training.model.Model(half.learner, json.loads(json.dumps(half.extra)))
-    for column in old.extra["schema"].values():
-        column.pop("typical", None)
-    assert {one.typical for one in old.inspect().weights} == {1.0}
-    assert "typical" not in forel.train(ROWS[30:], model=old).extra["schema"]["income"]
 
 
 @pytest.mark.usefixtures("interpreted")

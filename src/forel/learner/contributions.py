@@ -54,7 +54,7 @@ class KindContribution:
     others : the average loss of the best expert of another kind; None if there is none
     without : the average loss of a mixture of the experts of other kinds, less that of the mixture; negative if the
         kind cost more than it contributed. None where it cannot be computed. Mixers are not learned anew: they keep
-        their inputs. Fixed share, which weighs all other experts, is left out with each kind
+        their inputs, and so does fixed share, which weighs all other experts
     """
 
     kind: str
@@ -126,7 +126,7 @@ class MixtureExplanation:
         measured = any(one.without is not None for one in self.kinds)
         less = "what the average loss would be without experts of the kind, less that of the mixture"
         limit = "" if self.exact else "; an upper bound, because importances differ from 1"
-        defined = (f"Without it: {less}{limit}. Mixers keep their inputs.",) if measured else ()
+        defined = (f"Without it: {less}{limit}. Mixers and fixed share keep their inputs.",) if measured else ()
         return (*defined, f"Mixture: {self.guarantee}.")
 
     @property
@@ -168,8 +168,7 @@ def explain(mixture: Mixture) -> MixtureExplanation:
     rate, found = mixture.rate(), []
     for kind, mask in of_kind.items():
         own, other = losses[mask], losses[~mask]
-        rest = losses[~mask & ~of_kind.get("fixed share", np.zeros_like(mask))]
-        without = (bayes_loss(rest, rate) - ledger.loss) / total if bayes and rest.size else None
+        without = (bayes_loss(other, rate) - ledger.loss) / total if bayes and other.size else None
         least = float(other.min() / total) if other.size else None
         weight = float(weights[mask].sum())
         found.append(KindContribution(kind, own.size, weight, float(own.min() / total), least, without))

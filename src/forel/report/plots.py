@@ -132,7 +132,7 @@ def weights(largest: list[tuple[str, float]]) -> Element | None:
                 tag("td", number),
             )
         )  # fmt: skip
-    text = "What features usually add to a margin: weight times typical value; positive ones increase the prediction"
+    text = "Standard deviation of what features add to a margin; values above average increase it where it is positive"
     caption = tag("caption", text)
     head = tag(
         "tr",

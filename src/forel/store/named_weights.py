@@ -1,6 +1,6 @@
-"""The weights that matter most: by what features usually add to a margin, which does not depend on their units."""
+"""The weights that matter most: by how much what features add to a margin varies, which does not depend on units."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -12,7 +12,9 @@ from forel.data import Names
 from forel.data.features.hashing import slot
 from forel.store.serving import ServingModel
 
-__all__ = ["NamedWeight", "largest_weights"]
+__all__ = ["MOMENTS", "NamedWeight", "column_of", "largest_weights"]
+
+MOMENTS = "moments"  # the name of the array of moments in a model file
 
 
 @dataclass(frozen=True)
@@ -25,21 +27,33 @@ class NamedWeight:
     name : if it is known: names were stored, or it is that of a column of numbers; ``shared`` is whether other names
         have the same slot
     weight : of the class ``label`` if there are several
-    typical : mean absolute value of a numeric column in training; else the largest absolute value, if the model keeps
-        it; else 1, the value of categories
+    spread : standard deviation of the feature's values over a sample of the training rows, 0 if it is in none of them;
+        without a sample the largest absolute value, if the model keeps it, else 1
     """
 
     slot: int
     name: str | None
     shared: bool
     weight: float
-    typical: float
+    spread: float
     label: str | None = None
 
     @property
     def contribution(self) -> float:
-        """What the feature usually adds to the margin: weight times typical value."""
-        return self.weight * self.typical
+        """The standard deviation of what the feature adds to the margin, with the sign of its weight."""
+        return self.weight * self.spread
+
+
+def column_of(
+    names: Names | None, schema: Mapping[str, Mapping[str, Any]], bits: int | None
+) -> Callable[[int], str | None]:
+    """Return the function from slots to columns: those of named features, or of numbers; None for other slots.
+
+    >>> column_of(None, {"age": {"kind": "number", "low": 1.0}}, 10)(slot("age", bits=10))
+    'age'
+    """
+    numbers = _slots(schema, bits)
+    return lambda k: names[k].partition("^")[0] if names is not None and k in names else numbers.get(k)
 
 
 def largest_weights(
@@ -50,6 +64,7 @@ def largest_weights(
     classes: Sequence[str] | None = None,
     top: int = 20,
     columns: Mapping[int, str] = MappingProxyType({}),
+    moments: NDArray[np.float64] | None = None,
 ) -> list[NamedWeight]:
     """Return the weights of largest contribution, of several classes that of the largest one.
 
@@ -62,19 +77,20 @@ def largest_weights(
     classes : names of several classes
     top : number of weights
     columns : names of features of an estimator or a river model
+    moments : slots of sampled rows, and the means of their values and of the squares of these; None without a sample
 
     >>> from forel.learner.learner import Learner
     >>> from forel.learner.settings import Settings
     >>> model = Learner(4, Settings(alpha=1.0, rate="scale_free", bias=False))
     >>> _ = model.learn([[1.0, 1000.0, 0.0, 0.0]], [1])
-    >>> [(w.slot, round(w.weight, 5), w.typical, round(w.contribution, 2)) for w in largest_weights(model, None, {}, 2)]
+    >>> [(w.slot, round(w.weight, 5), w.spread, round(w.contribution, 2)) for w in largest_weights(model, None, {}, 2)]
     [(0, 0.33333, 1.0, 0.33), (1, 0.00033, 1000.0, 0.33)]
     """
     trainable = not isinstance(model, ServingModel)
     slots = model.active_coordinates if trainable else model.slots.astype(np.int64)
     slots = slots[slots < model.features]
     weights = (model.weights_at(slots) if trainable else model.weights).astype(np.float64)
-    sizes = _typical_values(model, slots, schema, bits)
+    sizes = _spreads(model, slots, moments)
     contributions = np.abs(weights) * sizes[:, None]
     order = np.argsort(-contributions.max(axis=1, initial=0.0), kind="stable")[:top]
     of_columns = {**_slots(schema, bits), **columns}
@@ -97,19 +113,20 @@ def largest_weights(
     return found
 
 
-def _typical_values(
-    model: Any, slots: NDArray[np.int64], schema: Mapping[str, Mapping[str, Any]], bits: int | None
-) -> NDArray[np.float64]:
-    """Return the typical absolute value of each slot."""
-    sizes = np.ones(slots.size)
+def _spreads(model: Any, slots: NDArray[np.int64], moments: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """Return the standard deviation of the values of each slot."""
+    spreads = np.ones(slots.size)
+    if moments is not None:
+        known, means, squares = moments
+        at = np.minimum(np.searchsorted(known, slots), max(known.size - 1, 0))
+        found = known[at] == slots if known.size else np.zeros(slots.size, bool)
+        deviations = np.sqrt(np.maximum(squares - means**2, 0.0))
+        return np.where(found, deviations[at] if known.size else 0.0, 0.0)
     if not isinstance(model, ServingModel) and model.settings.rate == "scale_free":
-        sizes = model.state.scales[slots].astype(np.float64)
-    known = _slots(schema, bits)
-    for k in np.flatnonzero(np.isin(slots, list(known))).tolist():
-        sizes[k] = schema[known[int(slots[k])]]["typical"]
-    return sizes
+        spreads = model.state.scales[slots].astype(np.float64)
+    return spreads
 
 
 def _slots(schema: Mapping[str, Mapping[str, Any]], bits: int | None) -> dict[int, str]:
     """Return the names of columns of numbers by slot."""
-    return {slot(name, bits=bits): name for name, one in schema.items() if "typical" in one} if bits else {}
+    return {slot(name, bits=bits): name for name, one in schema.items() if "low" in one} if bits else {}

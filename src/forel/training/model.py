@@ -15,6 +15,7 @@ from forel.data.labels import LabelWords, padded_names
 from forel.learner.contributions import MixtureExplanation
 from forel.learner.keyed import ONE_KEY, KeyedModels
 from forel.learner.locking import reading
+from forel.learner.loss_floor import LossFloor
 from forel.learner.rows import CoalescedRows
 from forel.learner.settings import Settings
 from forel.losses.links import Probability
@@ -27,7 +28,7 @@ from forel.store.explaining import Explanation, explain
 from forel.store.header import damaged, settings_from_json, validated_extra
 from forel.store.keyed import block_margins
 from forel.store.named_rows import NamedRows, named_rows
-from forel.store.named_weights import NamedWeight, largest_weights
+from forel.store.named_weights import MOMENTS, NamedWeight, largest_weights
 from forel.store.row_scores import NewKeys, RowReader
 from forel.store.saving import read_model, write_model
 from forel.store.serving import ServingModel
@@ -120,6 +121,7 @@ class Model:
         """
         own = {"reading": dict(reading or {}), **({"schema": dict(schema)} if schema else {})}
         arrays = {} if training.inclusion is None else training.inclusion.arrays()
+        arrays |= {} if training.moments is None else {MOMENTS: training.moments}
         return cls(learner, {**(others or {}), **own, **training.extra}, names, arrays=arrays, training=training)
 
     def __model__(self) -> "Model":
@@ -361,7 +363,7 @@ class Model:
         return explain(learner, self._array_link, blocks, name, self.classes, self.calibration)
 
     def inspect(self, top: int = 20) -> Inspection:
-        """Return the weights that usually add most to a margin, with names, and what experts contribute.
+        """Return the weights whose additions to a margin vary most, with names, and what experts contribute.
 
         >>> from forel.learner.learner import Learner
         >>> from forel.learner.settings import Settings
@@ -373,8 +375,23 @@ class Model:
         bits = reading.get("bits") if isinstance(reading, Mapping) else None
         columns = {} if self.named_rows is None else self.named_rows.names
         schema = self.extra.get("schema") or {}
-        weights = largest_weights(learner, self.names, schema, bits, self.classes, top, columns)
+        moments = self.arrays.get(MOMENTS)
+        weights = largest_weights(learner, self.names, schema, bits, self.classes, top, columns, moments)
         return Inspection(weights, None if isinstance(learner, ServingModel) else learner.explain())
+
+    @property
+    def certificate(self) -> str | None:
+        """The certificate of the last training run; of all rows if the model has learned since; None without one."""
+        learner, found = self.learner, self.extra.get("certificate")
+        if isinstance(learner, ServingModel | KeyedModels) or not learner.certified:
+            return None
+        if learner.n_outputs > 1 and not learner.joint:
+            return None
+        if isinstance(found, Mapping) and found.get("rounds") == learner.rounds:
+            return str(found.get("summary"))
+        hashed, collisions = self.estimator is None, None if self.names is None else self.names.collisions
+        floor: LossFloor = learner.loss_floor()
+        return (floor.of_hashed_features(learner.features, collisions) if hashed else floor).summary()
 
     def plot(self, top: int = 20, ax: Any = None) -> Any:
         """Plot the largest contributions of features to a margin as bars, and return matplotlib's axes."""
@@ -384,7 +401,7 @@ class Model:
             ax = plt.subplots()[1]
         weights = self.inspect(top).weights[::-1]
         ax.barh([one.name or str(one.slot) for one in weights], [one.contribution for one in weights])
-        ax.set_xlabel("usual contribution to the margin")
+        ax.set_xlabel("standard deviation of the contribution to the margin")
         return ax
 
     def save(self, path: Path) -> None:

@@ -4,6 +4,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from forel.data import Problems
 from forel.learner.loss_floor import Frontier
 from forel.notebook import card, plain
@@ -13,6 +16,7 @@ from forel.training.inclusion import Inclusion
 from forel.training.key_summary import KeySummary
 from forel.training.label_order import LabelOrder
 from forel.training.metrics import Report
+from forel.training.row_sample import ColumnSpread
 from forel.training.slices import SliceTable
 
 __all__ = ["Evaluation", "Training"]
@@ -38,6 +42,10 @@ class Training:
     certificate : summary of the certificate of the rows of ``report``, against all fixed models of at most the learned
         model's norm; None without a certificate
     frontier : lower bounds on the loss of fixed models on these rows, by their norm; None where there are none
+    floor : the numbers behind the certificate, as :meth:`forel.learner.loss_floor.LossFloor.to_json` returns them
+    rounds : the number of rows that the model has learned from, in all passes and runs
+    columns : how much each column adds to the margins of a sample of the rows, the largest first
+    moments : slots of this sample, and the means of their values and of the squares of these
     slices : metrics of the rows of ``report`` by the values of each column of the option ``slices``
     calibrated : the calibration, and metrics of calibrated predictions; None without it. All other metrics, the
         guarantee and the certificate are about predictions before calibration
@@ -58,6 +66,10 @@ class Training:
     final: Report | None = None
     compiling: float = 0.0
     frontier: Frontier | None = None
+    floor: dict[str, Any] | None = None
+    rounds: int = 0
+    columns: tuple[ColumnSpread, ...] = ()
+    moments: NDArray[np.float64] | None = None
     slices: tuple[SliceTable, ...] = ()
     calibrated: Calibrated | None = None
     inclusion: Inclusion | None = None
@@ -67,9 +79,12 @@ class Training:
 
     @property
     def extra(self) -> dict[str, Any]:
-        """Content that a model file stores: metrics, calibration and inclusion."""
+        """Content that a model file stores: metrics, certificate, columns, calibration and inclusion."""
         reports = {"report": self.report, "holdout": self.holdout, "final": self.final}
+        certificate = {"rounds": self.rounds, "summary": self.certificate, "floor": self.floor}
         return {
+            **({"certificate": certificate} if self.certificate else {}),
+            **({"columns": [one._asdict() for one in self.columns]} if self.columns else {}),
             **({} if self.inclusion is None else self.inclusion.extra()),
             **(self.calibrated.extra if self.calibrated else {}),
             **{name: None if report is None else _json(report) for name, report in reports.items()},

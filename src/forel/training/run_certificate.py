@@ -30,6 +30,7 @@ class RunCertificate:
     Parameters
     ----------
     summary, frontier : the certificate in sentences, and floors by norm, once the first pass has ended
+    numbers : the numbers behind the sentences
     points : points of the dual problem of earlier passes
     before : the learner's sums at the start of this pass; None if unknown
     """
@@ -38,6 +39,7 @@ class RunCertificate:
     frontier: Frontier | None = None
     points: tuple[DualPoint, ...] = ()
     before: CertificateSums | None = None
+    numbers: dict[str, Any] | None = None
 
     def end_pass(self, model: Learner, first: tuple[int, float], more: bool) -> None:
         """Add the pass that has ended.
@@ -54,11 +56,12 @@ class RunCertificate:
             if floor.rows == rows:
                 floor = floor.with_points(self.points).tightest()
                 self.points, self.summary, self.frontier = floor.points, floor.summary(), floor.frontier()
+                self.numbers = floor.to_json()
         self.before = model.snapshot() if more else None
 
     def pack(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return the content of a checkpoint, as JSON and as arrays."""
-        content: dict[str, Any] = {"points": [_json(point) for point in self.points]}
+        content: dict[str, Any] = {"points": [_json(point) for point in self.points], "floor": self.numbers}
         if self.frontier is not None:
             content["frontier"] = {**asdict(self.frontier), "points": [list(point) for point in self.frontier.points]}
         arrays = {}
@@ -82,7 +85,9 @@ class RunCertificate:
             if tables["slots"] is not None:  # files store additional arrays as float64
                 tables["slots"] = tables["slots"].astype(np.int64)
             before = CertificateSums(**before, **tables)
-        return cls(summary, frontier, tuple(_point(point) for point in content.get("points", ())), before)
+        return cls(
+            summary, frontier, tuple(_point(point) for point in content.get("points", ())), before, content.get("floor")
+        )
 
 
 class CertificateOfRun(Observer):

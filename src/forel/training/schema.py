@@ -1,4 +1,4 @@
-"""The schema of a model's training rows: kinds and ranges of columns, and how other rows differ from them."""
+"""The schema of a model's training rows: kinds and ranges of columns, a sample, and how other rows differ from them."""
 
 import difflib
 import math
@@ -14,6 +14,7 @@ from forel.data.features.kinds import DATE, Kinds
 from forel.data.features.ranges import ColumnRanges, Outside
 from forel.data.labels import CLASSES, LabelWords
 from forel.training.passes import Passes
+from forel.training.row_sample import RowSample
 from forel.training.run import Transform
 from forel.validation import refuse
 
@@ -33,7 +34,7 @@ def numeric_columns(kinds: Mapping[str, str], options: ReadOptions) -> list[str]
 
 
 def schema_of(kinds: Mapping[str, str], ranges: Mapping[str, Any], rows: int) -> dict[str, dict[str, Any]]:
-    """Return kind, smallest and largest value, share of missing values and mean absolute value of columns, as JSON.
+    """Return kind, smallest and largest value, and share of missing values of columns, as JSON.
 
     Parameters
     ----------
@@ -42,14 +43,13 @@ def schema_of(kinds: Mapping[str, str], ranges: Mapping[str, Any], rows: int) ->
     rows : number of rows
 
     >>> schema_of({"age": "number", "city": "category"}, {"age": [17.0, 90.0, 3, 150.0]}, 4)["age"]
-    {'kind': 'number', 'low': 17.0, 'high': 90.0, 'missing': 0.25, 'typical': 50.0}
+    {'kind': 'number', 'low': 17.0, 'high': 90.0, 'missing': 0.25}
     """
     features = {name: kind for name, kind in kinds.items() if kind != CLASSES and LabelWords.of_kind(kind) is None}
     found: dict[str, dict[str, Any]] = {name: {"kind": kind} for name, kind in features.items()}
-    for name, (low, high, count, *total) in ranges.items():
+    for name, (low, high, count, *_) in ranges.items():
         missing = max(0.0, 1 - count / max(rows, 1))
-        typical = {"typical": total[0] / count} if total else {}
-        found[name] = {"kind": features.get(name, "number"), "low": low, "high": high, "missing": missing, **typical}
+        found[name] = {"kind": features.get(name, "number"), "low": low, "high": high, "missing": missing}
     return dict(sorted(found.items()))
 
 
@@ -65,12 +65,13 @@ class SchemaTracker:
     >>> for block in (reader := read([{"age": 31}, {"age": 17, "city": "Rome"}], bits=10)):
     ...     tracker.add(block, reader.kinds)
     >>> tracker.schema(reader.kinds)["age"]
-    {'kind': 'number', 'low': 17.0, 'high': 31.0, 'missing': 0.0, 'typical': 24.0}
+    {'kind': 'number', 'low': 17.0, 'high': 31.0, 'missing': 0.0}
     """
 
     def __init__(self, options: ReadOptions) -> None:
         self._options, self._ranges, self._rows = options, ColumnRanges(options.bits), 0
         self._kinds, self._names = -1, list[str]()
+        self.sample = RowSample()
 
     def add(self, block: Block, kinds: Kinds) -> None:
         """Add the rows of a block; ``kinds`` are those of the columns so far."""
@@ -78,6 +79,7 @@ class SchemaTracker:
             self._kinds, self._names = kinds.count, numeric_columns(kinds.known, self._options)
         self._rows += len(block)
         self._ranges.add(block, self._names)
+        self.sample.add(block)
 
     def schema(self, kinds: Kinds) -> dict[str, dict[str, Any]]:
         """Return kind, range and share of missing values of each column."""
@@ -85,20 +87,20 @@ class SchemaTracker:
 
     def pack(self) -> dict[str, Any]:
         """Return the state as JSON."""
-        return {"rows": self._rows, "ranges": self._ranges.pack()}
+        return {"rows": self._rows, "ranges": self._ranges.pack(), "sample": self.sample.pack()}
 
     def restore(self, packed: Mapping[str, Any]) -> None:
         """Continue from the result of :meth:`pack`."""
         self._rows = packed["rows"]
         self._ranges.restore(packed["ranges"])
+        self.sample.restore(packed["sample"])
 
     def extend(self, schema: Mapping[str, Any], rows: int) -> None:
-        """Continue from the schema of earlier rows."""
+        """Continue from the schema of earlier rows, of which there is no sample."""
         numeric = {name: one for name, one in schema.items() if "low" in one}
         counts = {name: round((1 - one["missing"]) * rows) for name, one in numeric.items()}
-        totals = {name: [one["typical"] * counts[name]] for name, one in numeric.items() if "typical" in one}
-        ranges = {n: [one["low"], one["high"], counts[n], *totals.get(n, [])] for n, one in numeric.items()}
-        self.restore({"rows": rows, "ranges": ranges})
+        self._rows = rows
+        self._ranges.restore({n: [one["low"], one["high"], counts[n]] for n, one in numeric.items()})
 
 
 class SchemaOfRun(Transform):
@@ -118,6 +120,11 @@ class SchemaOfRun(Transform):
         self._check = None if not before else SchemaCheck(before, replace(passes.options, strict=False))
         if before:
             self._tracker.extend(before, rows)
+
+    @property
+    def sample(self) -> RowSample:
+        """The sample of the rows."""
+        return self._tracker.sample
 
     def begin(self, pass_number: int) -> None:
         """Count rows in the first pass only."""

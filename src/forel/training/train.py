@@ -29,6 +29,7 @@ from forel.store.atomic import Path
 from forel.store.calibration import calibration_of
 from forel.store.header import settings_to_json, user_defined_loss
 from forel.store.locks import exclusive_lock
+from forel.store.named_weights import column_of
 from forel.training.by_key import KeyLearners, train_by_key
 from forel.training.calibrating import Calibrator, check_calibration
 from forel.training.checkpoint import Checkpoints, open_checkpoint, restore, start_fingerprint
@@ -46,6 +47,7 @@ from forel.training.passes import Passes
 from forel.training.progress import Callback, Progress
 from forel.training.progress_bar import observer
 from forel.training.result import Training
+from forel.training.row_sample import LeakWarning, leak_warning
 from forel.training.run import Learn, Observer, Run, Step, Transform
 from forel.training.run_certificate import CertificateOfRun
 from forel.training.schema import SchemaOfRun
@@ -56,7 +58,18 @@ from forel.validation import refuse, whole
 __all__ = ["MoreOptions", "TrainKeywords", "train"]
 
 # Extra content that training writes itself.
-OWN_EXTRA = ("reading", "report", "holdout", "final", "checkpoint", "schema", "calibration", "inclusion")
+OWN_EXTRA = (
+    "reading",
+    "report",
+    "holdout",
+    "final",
+    "checkpoint",
+    "schema",
+    "columns",
+    "certificate",
+    "calibration",
+    "inclusion",
+)
 
 
 @dataclass(frozen=True)
@@ -422,14 +435,18 @@ class _Job:
             warnings.warn(message, UserWarning, stacklevel=4)
         if (found := self.order.warning(model.classes)) is not None:
             warnings.warn(found, LabelOrderWarning, stacklevel=4)
-        proof = None if self.proof is None else self.proof.proved
+        proof, schema = None if self.proof is None else self.proof.proved, self.extra.get("schema", {})
+        sample = next(part.sample for part in self.parts if isinstance(part, SchemaOfRun))
+        columns = sample.columns(model, column_of(self.passes.names, schema, options.bits))
+        if (found := leak_warning(columns)) is not None:
+            warnings.warn(found, LeakWarning, stacklevel=4)
         training = Training(
             report=reports[0], holdout=self.measures.last_holdout.report() if held_out else None, final=final,
             passes=reports, rows=first_pass[0], entries=first_pass[1], seconds=seconds, compiling=compiling,
             problems=self.passes.problems, certificate=None if proof is None else proof.summary,
             frontier=None if proof is None else proof.frontier, slices=self.slices.tables(warn=True),
             calibrated=None if self.calibrator is None else self.calibrator.result(held_out),
-            inclusion=self.inclusion, label_order=self.order, checkpoint=self.checkpoint,
+            inclusion=self.inclusion, label_order=self.order, checkpoint=self.checkpoint, columns=tuple(columns),
+            moments=sample.moments(), floor=None if proof is None else proof.numbers, rounds=model.rounds,
         )  # fmt: skip
-        schema = self.extra.get("schema", {})
         return Model.trained(model, training, self.passes.names, self.reading, schema, self.others_extra)

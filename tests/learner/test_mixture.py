@@ -220,13 +220,13 @@ def test_streams_that_drift_are_mixed_by_fixed_share(share, tmp_path):
 
 @given(st.lists(st.floats(-1e30, 1e30), min_size=4, max_size=4), st.sampled_from([0.0, 0.3, 1.0]))
 def test_margins_of_any_size_leave_numbers(margins, label):
-    from forel.learner.kernels import bayes, mixing
+    from forel.learner.kernels import bayes, ledger_layout, mixing
 
-    shared, out = np.append(np.zeros(mixing.HEAD + 4), np.full(4, 0.25)), np.empty(3)
+    shared, out = np.append(np.zeros(ledger_layout.HEAD + 4), np.full(4, 0.25)), np.empty(3)
     mixing.fixed_share(np.array([margins] * 3, np.float32), np.full(3, label), np.ones(3), 0.01, shared, out)
     assert np.isfinite(shared).all()
     assert np.isfinite(out).all()
-    least = shared[mixing.HEAD : mixing.HEAD + 4].min()
+    least = shared[ledger_layout.HEAD : ledger_layout.HEAD + 4].min()
     assert least * (1 - 1e-9) - 1e-9 <= max(shared[0], least) <= least * (1 + 1e-9) + np.log(4) + 0.03
     found = np.array([margins] * 3, np.float32)
     for tracker in (False, True):
@@ -334,7 +334,7 @@ def test_training_without_settings_mixes_and_continues_from_a_file(clicks, tmp_p
     # The mixture and the best setting alone, from files.
     whole.best().save(tmp_path / "best.forel")
     losses = [evaluate(forel.load(tmp_path / name), clicks).report.loss for name in ("m.forel", "best.forel")]
-    assert losses == [evaluate(one.stored, clicks).report.loss for one in (whole, whole.best())]
+    assert losses == [evaluate(one, clicks).report.loss for one in (whole, whole.best())]
     assert losses[0] < losses[1]
     assert (tmp_path / "best.forel").stat().st_size < (tmp_path / "m.forel").stat().st_size / 4
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from forel.learner.experts import MIXERS, Filter, Inputs, Mixer
 from forel.learner.grid import EXPERTS, default_grid, without_filters
 from forel.learner.kernels import mixing
-from forel.learner.kernels.ledger_layout import HEAD
+from forel.learner.kernels.ledger_layout import GAP, HEAD
 from forel.learner.learner import Learner
 from forel.learner.mixers import Mixers
 from forel.learner.rows import Examples, Rows
@@ -140,13 +140,13 @@ def test_the_bound_holds_on_rows_that_are_sorted_alternating_or_growing():
 def test_the_rate_falls_no_further_than_the_range_of_labels_needs():
     """After a large excess the rate is 1/span², at which predictions of labels in the range cost nothing further."""
     ledger, spans, out = np.zeros(HEAD + 2), np.full(1, 0.5), np.empty(1)
-    ledger[2], ledger[HEAD:] = 5.0, (0.03, 0.09)
+    ledger[GAP], ledger[HEAD:] = 5.0, (0.03, 0.09)
     experts = np.array([[0.0, 0.5]])
     for label in (0.5, 0.0, 0.5, 0.5):
         w = np.exp(-ledger[HEAD:] / 0.25)
         mixing.squared(experts, np.array([label]), np.ones(1), spans, ledger, out)
         assert out[0] == pytest.approx(w @ experts[0] / w.sum(), rel=1e-12)
-    assert ledger[2] == 5.0
+    assert ledger[GAP] == 5.0
 
 
 @given(

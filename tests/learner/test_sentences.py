@@ -9,7 +9,7 @@ import forel
 from forel.data.features.hashing import slot
 from forel.learner.dual import DualPoint
 from forel.learner.grid import default_grid
-from forel.learner.kernels import bayes, mixing
+from forel.learner.kernels import bayes, ledger_layout
 from forel.learner.learner import Learner
 from forel.learner.loss_floor import LossFloor
 from forel.learner.settings import Settings
@@ -125,11 +125,11 @@ def test_a_setting_that_is_far_behind_is_still_there_when_the_leader_errs(last, 
 
 def test_weights_beyond_the_range_of_a_double_are_weighed_as_logarithms():
     margins = np.array([[0.0, 0.0], [3000.0, -3000.0]])
-    ledger = np.zeros(mixing.HEAD + 2)
-    ledger[mixing.HEAD] = 2000.0  # the first expert is 2,000 nats behind, and then right by 3,000
+    ledger = np.zeros(ledger_layout.HEAD + 2)
+    ledger[ledger_layout.HEAD] = 2000.0  # the first expert is 2,000 nats behind, and then right by 3,000
     out = np.empty(2)
     bayes.bayes(margins.ravel(), margins.shape[1], np.array([1.0, 1.0]), np.ones(2), ledger, out)
-    lost = ledger[mixing.HEAD :]
+    lost = ledger[ledger_layout.HEAD :]
     assert ledger[0] <= min(lost[0], lost[1] + 2000) - 0 + np.log(2)
     assert ledger[0] == pytest.approx(2000 + np.log(2), rel=1e-12)
 

@@ -7,13 +7,14 @@ the others: Bayes' rule over sequences of experts, for streams that drift.
 import numpy as np
 
 from forel.jit.compiling import cached_njit, inner_njit
-from forel.learner.kernels import elementary, mixing
+from forel.learner.kernels import elementary, ledger_layout, mixing
 from forel.learner.kernels.elementary import exp_minus, log1p
-from forel.learner.kernels.mixing import HEAD, MIN_LOG_WEIGHT, MIN_SUM, log_loss, rate
+from forel.learner.kernels.ledger_layout import HEAD, IMPORTANCE, LOSS
+from forel.learner.kernels.mixing import MIN_LOG_WEIGHT, MIN_SUM, log_loss, rate
 
 __all__ = ["bayes"]
 
-compiled = cached_njit(__file__, elementary.__file__, mixing.__file__)
+compiled = cached_njit(__file__, elementary.__file__, mixing.__file__, ledger_layout.__file__)
 inlined, outlined = inner_njit(forceinline=True), inner_njit()  # the latter for calls that are rare
 ZERO, ONE, CHUNK = np.uint64(0), np.uint64(1), np.uint64(64)  # rows whose numbers fit into the first-level cache
 
@@ -31,10 +32,10 @@ def probabilities(margins, start, size, softplus, p, q):
     for j in range(size):
         m = np.float64(margins[start + j])
         e = exp_minus(abs(m))
-        near = 1.0 / (1.0 + e)
-        far = e * near
+        larger = 1.0 / (1.0 + e)
+        smaller = e * larger
         softplus[j] = max(m, 0.0) + log1p(e)
-        p[j], q[j] = near if m > 0 else far, far if m > 0 else near
+        p[j], q[j] = larger if m > 0 else smaller, smaller if m > 0 else larger
 
 
 @outlined
@@ -68,11 +69,11 @@ def likelihoods(margins, before, softplus, first, count, y, power, weights, out)
 
 
 @inlined
-def follow(flat, before, labels, importance, start, rows, count, softplus, p, q, state, scratch, followed):
+def fixed_share_chunk(flat, before, labels, importance, start, rows, count, softplus, p, q, state, scratch, shared):
     """Let fixed share over the experts predict and learn the rows of a chunk.
 
     ``state`` has the weights of the experts and the number of rows, t: before the next one, each expert gives the share
-    1/(t + 1) of its weight to the others. ``followed`` gets p, q and their logarithms, in a row each. A row of
+    1/(t + 1) of its weight to the others. ``shared`` gets p, q and their logarithms, in a row each. A row of
     importance above 1 counts as one of importance 1.
     """
     for i in range(ZERO, rows):
@@ -86,7 +87,12 @@ def follow(flat, before, labels, importance, start, rows, count, softplus, p, q,
             for k in range(count):
                 scratch[k] = np.log(state[k])
             log_p, log_q = log_probabilities(scratch, ZERO, flat, before + first, softplus, first, count)
-        followed[0, i], followed[1, i], followed[2, i], followed[3, i] = mixed_p, mixed_q, log_p, log_q
+        shared[0, i], shared[1, i], shared[2, i], shared[3, i] = (
+            mixed_p,
+            mixed_q,
+            log_p,
+            log_q,
+        )
         if power <= 0:
             continue
         total, label = 0.0, p if y == 1 else q
@@ -110,10 +116,10 @@ def bayes(flat, columns, labels, importance, ledger, out):
     the losses. Weights depend on losses and not on predictions, so that exponentials of many rows are computed at once.
     """
     rows, count = np.uint64(labels.size), np.uint64(columns)
-    follows = ledger.size > HEAD + columns
-    experts = count + (ONE if follows else ZERO)
+    has_fixed_share = ledger.size > HEAD + columns
+    experts = count + (ONE if has_fixed_share else ZERO)
     size, cumulative, state = min(rows, CHUNK) * count, ledger[HEAD : HEAD + experts], ledger[HEAD + experts :]
-    softplus, p, q, scratch, followed = (
+    softplus, p, q, scratch, shared = (
         np.empty(size),
         np.empty(size),
         np.empty(size),
@@ -125,9 +131,11 @@ def bayes(flat, columns, labels, importance, ledger, out):
         stop = min(start + CHUNK, rows)
         before, size = start * count, (stop - start) * count
         probabilities(flat, before, size, softplus, p, q)
-        if follows:
+        if has_fixed_share:
             chunk = stop - start
-            follow(flat, before, labels, importance, start, chunk, count, softplus, p, q, state, scratch, followed)
+            fixed_share_chunk(
+                flat, before, labels, importance, start, chunk, count, softplus, p, q, state, scratch, shared
+            )
         for r in range(start, stop):
             i, c, y = r - start, np.float64(importance[r]), np.float64(labels[r])
             first, own = i * count, i * experts
@@ -137,11 +145,11 @@ def bayes(flat, columns, labels, importance, ledger, out):
             for k in range(experts):
                 logs[own + k] = -eta * (cumulative[k] - least)
             if c >= 0:
-                ledger[1] = max(ledger[1], c)
+                ledger[IMPORTANCE] = max(ledger[IMPORTANCE], c)
                 for k in range(count):
                     cumulative[k] += c * (softplus[first + k] - y * np.float64(flat[before + first + k]))
-                if follows:
-                    cumulative[count] += c * log_loss(y, followed[2, i], followed[3, i])
+                if has_fixed_share:
+                    cumulative[count] += c * log_loss(y, shared[2, i], shared[3, i])
         exponentials(logs, (stop - start) * experts, weights)
         for r in range(start, stop):
             i, c = r - start, np.float64(importance[r])
@@ -151,17 +159,17 @@ def bayes(flat, columns, labels, importance, ledger, out):
                 total += weights[own + k]
                 mixed_p += weights[own + k] * p[first + k]
                 mixed_q += weights[own + k] * q[first + k]
-            if follows:
+            if has_fixed_share:
                 total += weights[own + count]
-                mixed_p += weights[own + count] * followed[0, i]
-                mixed_q += weights[own + count] * followed[1, i]
+                mixed_p += weights[own + count] * shared[0, i]
+                mixed_q += weights[own + count] * shared[1, i]
             log_p, log_q = np.log(mixed_p / total), np.log(mixed_q / total)
             if min(mixed_p, mixed_q) <= MIN_SUM:
                 log_p, log_q = log_probabilities(logs, own, flat, before + first, softplus, first, count)
-                if follows:
-                    log_p = np.logaddexp(log_p, logs[own + count] + followed[2, i])
-                    log_q = np.logaddexp(log_q, logs[own + count] + followed[3, i])
+                if has_fixed_share:
+                    log_p = np.logaddexp(log_p, logs[own + count] + shared[2, i])
+                    log_q = np.logaddexp(log_q, logs[own + count] + shared[3, i])
                 log_p, log_q = log_p - np.log(total), log_q - np.log(total)
             out[r] = log_p - log_q
             if c >= 0:
-                ledger[0] += c * log_loss(np.float64(labels[r]), log_p, log_q)
+                ledger[LOSS] += c * log_loss(np.float64(labels[r]), log_p, log_q)

@@ -1,8 +1,7 @@
 r"""Mixtures of experts, weighted by their cumulative losses: exponential weights, fixed share, AdaHedge.
 
-The ``ledger`` is the array of :class:`forel.learner.mixture.Ledger`: the loss of the mixture, the largest importance,
-the mixability gap, the smallest and the largest label, rows, the sum of importances, then the loss of each expert. Rows
-of negative importance are predicted only.
+The ``ledger`` is the array of :class:`forel.learner.mixture.Ledger`, as :mod:`forel.learner.kernels.ledger_layout`
+describes. Rows of negative importance are predicted only.
 
 Weights are kept as logarithms: an expert far behind may be the only one that predicts the next row well, and the bound
 relies on its weight however small it is.
@@ -11,10 +10,10 @@ relies on its weight however small it is.
 import numpy as np
 
 from forel.jit.compiling import cached_njit, inner_njit
+from forel.learner.kernels import ledger_layout
+from forel.learner.kernels.ledger_layout import GAP, HEAD, IMPORTANCE, LOSS, LOSS_LIMIT
 
 __all__ = [
-    "HEAD",
-    "LOSS_LIMIT",
     "MIN_LOG_WEIGHT",
     "MIN_SUM",
     "adahedge",
@@ -25,12 +24,10 @@ __all__ = [
     "squared",
 ]
 
-HEAD = 7  # numbers of the ledger before the losses of the experts
-compiled = cached_njit(__file__)
+compiled = cached_njit(__file__, ledger_layout.__file__)
 inlined = inner_njit(forceinline=True)
 MIN_LOG_WEIGHT = -690.0  # the exponential of it is still a normal double
 MIN_SUM = 1e-280  # of weights; below it, weights that underflowed could matter
-LOSS_LIMIT = 1e290  # losses above it could overflow their sum; reaching it voids the bound
 
 
 @inlined
@@ -49,7 +46,7 @@ def exponential_weights(losses, eta, logs, weights):
 @inlined
 def rate(ledger, importance):
     """Return η: log-loss times c is 1/c-exp-concave, and the rate must not increase."""
-    return 1.0 / max(1.0, max(ledger[1], importance))
+    return 1.0 / max(1.0, max(ledger[IMPORTANCE], importance))
 
 
 @inlined
@@ -114,8 +111,8 @@ def fixed_share(margins, labels, importance, share, ledger, out):
         out[r] = log_p - log_q
         if c < 0:
             continue
-        ledger[0] += c * log_loss(y, log_p, log_q)
-        ledger[1] = max(ledger[1], c)
+        ledger[LOSS] += c * log_loss(y, log_p, log_q)
+        ledger[IMPORTANCE] = max(ledger[IMPORTANCE], c)
         losses, total = softplus - y * margins[r], 0.0
         least = np.min(losses)
         for k in range(count):
@@ -139,8 +136,8 @@ def bayes_classes(logs, labels, importance, ledger, out):
         if c < 0:
             continue
         y = np.intp(labels[r])
-        ledger[0] -= c * out[r, y]
-        ledger[1] = max(ledger[1], c)
+        ledger[LOSS] -= c * out[r, y]
+        ledger[IMPORTANCE] = max(ledger[IMPORTANCE], c)
         for k in range(count):
             cumulative[k] -= c * logs[r, y, k]
 
@@ -154,7 +151,7 @@ def adahedge(margins, losses, importance, ledger, out):
     for r in range(rows):
         c = np.float64(importance[r])
         # While the mixability gap is 0, all experts have the same loss.
-        eta = log_count / ledger[2] if ledger[2] > 0 else 0.0
+        eta = log_count / ledger[GAP] if ledger[GAP] > 0 else 0.0
         total = exponential_weights(cumulative, eta, logs, weights)
         for i in range(classes):
             mixed = 0.0
@@ -169,7 +166,7 @@ def adahedge(margins, losses, importance, ledger, out):
             expected += weights[k] / total * excess[k]
             cumulative[k] += c * losses[r, k]
         # At η = ∞ the mix loss is the loss of the best expert, which is 0 here.
-        ledger[2] += max(0.0, expected - (mix_loss(logs, weights, total, excess, eta) if eta > 0 else 0.0))
+        ledger[GAP] += max(0.0, expected - (mix_loss(logs, weights, total, excess, eta) if eta > 0 else 0.0))
 
 
 @inlined
@@ -201,7 +198,7 @@ def squared(margins, labels, importance, spans, ledger, out):
     for r in range(rows):
         c, y = np.float64(importance[r]), labels[r]
         certain = rate(ledger, c) / (spans[r] * spans[r]) if spans[r] > 0 else np.inf
-        eta = max(certain, np.log(count) / ledger[2] if ledger[2] > 0 else np.inf)
+        eta = max(certain, np.log(count) / ledger[GAP] if ledger[GAP] > 0 else np.inf)
         finite = eta < np.inf
         total = exponential_weights(cumulative, eta, logs, weights) if finite else lead(cumulative, logs, weights)
         mixed = 0.0
@@ -223,6 +220,6 @@ def squared(margins, labels, importance, spans, ledger, out):
         if soft:
             allowed = c * least + mix_loss(logs, weights, total, excess, eta)
         mixture_loss = c * half_square(mixed - y)
-        ledger[0] += mixture_loss
-        ledger[1] = max(ledger[1], c)
-        ledger[2] += max(0.0, mixture_loss - allowed)
+        ledger[LOSS] += mixture_loss
+        ledger[IMPORTANCE] = max(ledger[IMPORTANCE], c)
+        ledger[GAP] += max(0.0, mixture_loss - allowed)

@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+import pathlib
 import re
 from dataclasses import fields
 
@@ -16,6 +18,7 @@ from forel.cli.progress import Reporter
 from forel.cli.vowpal import NAMES
 from forel.data import ReadOptions
 from forel.learner.settings import Settings
+from forel.store.atomic import temporary_path
 from forel.training.metrics import Metrics
 from forel.training.model import load
 from forel.training.train import train
@@ -257,3 +260,12 @@ def test_convert_makes_models_smaller_and_measures_them(tmp_path, rows):
         done = run("convert", *arguments, COLUMNS="200")
         assert done.exit_code == 2
         assert message in done.stderr
+
+
+@pytest.mark.parametrize("options", [("--checkpoint", 1000), ("--resume",)])
+def test_what_a_killed_first_checkpoint_left_is_removed(options, tmp_path, rows):
+    model = tmp_path / "m.forel"
+    left = temporary_path(tmp_path / "m.forel.checkpoint")
+    pathlib.Path(left).write_bytes(b"half a file")
+    assert run("train", rows, *FEW, "--alpha", 1, "--model", model, *options).exit_code == 0
+    assert sorted(os.listdir(tmp_path)) == ["a.vw", "m.forel"]

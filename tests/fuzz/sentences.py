@@ -23,6 +23,7 @@ from forel.learner.learner import Learner
 from tests.fuzz import oracle
 from tests.fuzz.checks import coded, full_margins, mixture_violations, proof_violations, scales_of, with_constant
 from tests.fuzz.interfaces import door_violations
+from tests.fuzz.runs import run_violations
 from tests.fuzz.streams import BITS, FEATURES, KINDS, NAMES, SLOTS, settings_for, stream
 
 PLAYED = (*oracle.LOSSES, "logistic", "squared")  # losses in turn; those with filters come twice
@@ -189,7 +190,7 @@ def learner_violations(rng, loss, kind):
     return settings, violations + proof_violations(rng, proof, *given)
 
 
-PLAYS = {trained_violations: 0.5, learner_violations: 0.35, door_violations: 0.15}
+PLAYS = {trained_violations: 0.4, learner_violations: 0.25, door_violations: 0.1, run_violations: 0.25}
 
 
 def experts_of(settings):
@@ -197,7 +198,7 @@ def experts_of(settings):
     return "filters" if settings.filters else "mixture" if settings.n_settings > 1 else "model"
 
 
-def run(streams, seed=0, compiled="none", say=None, seconds=None):
+def run(streams, seed=0, compiled="none", say=None, seconds=None, plays=PLAYS):
     """Run ``streams`` streams, or until the time limit; return counts by loss, kind and experts, and all violations."""
     played, violations = Counter(), []
     until = None if seconds is None else time.monotonic() + seconds
@@ -207,7 +208,9 @@ def run(streams, seed=0, compiled="none", say=None, seconds=None):
                 break
             rng = np.random.default_rng((seed, k))
             loss, kind = PLAYED[k % len(PLAYED)], KINDS[int(rng.integers(len(KINDS)))]
-            settings, found = list(PLAYS)[rng.choice(len(PLAYS), p=list(PLAYS.values()))](rng, loss, kind)
+            settings, found = list(plays)[
+                rng.choice(len(plays), p=np.array(list(plays.values())) / sum(plays.values()))
+            ](rng, loss, kind)
             played[loss, kind, experts_of(settings)] += 1
             violations += [f"stream {k} of seed {seed} ({kind}, {settings}): {why}" for why in found]
             if say is not None and (found or (k + 1) % 100 == 0):

@@ -1,5 +1,6 @@
 """Sums of certificates: since a snapshot, and with a free bias, against raw rows, slopes and a solver."""
 
+
 import numpy as np
 import pytest
 
@@ -10,7 +11,6 @@ from tests.fuzz import oracle
 from tests.learner.test_dual import stream
 
 pytestmark = pytest.mark.usefixtures("interpreted")
-HALVES = slice(0, 30), slice(30, None)
 
 
 def learned(loss, rate, X, y, weight, mixed=False, alpha=(0.1, 0.4)):

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
+from forel.learner.certificate_sums import Norm, in_scales
 from forel.learner.dual import DualPoint
-from forel.learner.dual_points import Norm, in_scales
 from forel.learner.loss_floor import LossFloor
 from forel.notebook import card
 from forel.theory.norms import L1, L2, LINF

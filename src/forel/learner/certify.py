@@ -11,8 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.learner.certificate import Certificate
-from forel.learner.certificate_sums import CertificateSums, difference
-from forel.learner.dual_points import Evidence, GradientNorms, Norm, clipping
+from forel.learner.certificate_sums import (
+    CertificateSums,
+    Evidence,
+    GradientNorms,
+    Norm,
+    clipping,
+    difference,
+)
 from forel.learner.loss_floor import LossFloor
 from forel.learner.state import BLOCK, State
 

@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from forel.learner import certify
 from forel.learner.certificate import Certificate
-from forel.learner.certificate_sums import CertificateSums, difference
-from forel.learner.certified_lanes import bounded_lanes, certified_lanes
+from forel.learner.certificate_sums import CertificateSums, bounded_lanes, certified_lanes, difference
 from forel.learner.contributions import MixtureExplanation, explain
 from forel.learner.locking import SeqLock, reads, writes
 from forel.learner.loss_floor import LossFloor

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from forel.learner.certified_lanes import certified_lanes
+from forel.learner.certificate_sums import certified_lanes
 from forel.learner.kernels.spec import KernelSpec
 from forel.learner.layout import SUMS, Layout
 from forel.learner.rows import Rows, index_dtype

@@ -81,7 +81,9 @@ class RowSample:
         """Return the slots of the sample, and the means of their values and of the squares of these, a row each."""
         slots, matrix = self._matrix()
         count = max(len(self.rows), 1)
-        return np.stack([slots, matrix.sum(axis=0) / count, matrix.power(2).sum(axis=0) / count]).astype(np.float64)
+        found = np.stack([slots, matrix.sum(axis=0) / count, matrix.power(2).sum(axis=0) / count]).astype(np.float64)
+        # Of more rows than the sample has, a feature of one row of the sample adds little; most features are rare.
+        return found if count < ROWS else found[:, np.bincount(matrix.indices, minlength=slots.size) > 1]
 
     def columns(self, model: Any, column_of: Callable[[int], str | None]) -> list[ColumnSpread]:
         """Return how much each column adds to the margins of a model, the largest first.

@@ -1,6 +1,5 @@
 """Sums of certificates: since a snapshot, and with a free bias, against raw rows, slopes and a solver."""
 
-
 import numpy as np
 import pytest
 

@@ -88,7 +88,7 @@ def trained_with_margins(rows, **options):
 
 @pytest.mark.usefixtures("interpreted")
 def test_metrics_before_and_after_are_those_of_the_rows():
-    trained, margins, calibrated = trained_with_margins(ROWS, holdout=4, slices=["s"], block_bytes=500)
+    trained, margins, calibrated = trained_with_margins(ROWS, holdout=4, block_bytes=500)
     y = np.array([row["y"] for row in ROWS])
     learned = (np.arange(len(ROWS)) + 1) % 4 > 0
     _, expected = reference_fit(margins, y, learned)
@@ -102,9 +102,6 @@ def test_metrics_before_and_after_are_those_of_the_rows():
         assert report.loss == pytest.approx(-np.mean(np.log(np.where(y[rows] == 1, p, 1 - p))), rel=1e-5)
         assert report.calibration == pytest.approx(p.sum() / y[rows].sum(), rel=1e-5)
     assert after.report.loss < trained.report.loss - 0.1
-    for one in after.slices[0].slices:
-        rows = learned & np.array([row["s"] == one.value for row in ROWS])
-        assert one.report.calibration == pytest.approx(expit(calibrated[rows]).sum() / y[rows].sum(), rel=1e-5)
 
 
 @pytest.mark.usefixtures("interpreted")
@@ -151,7 +148,7 @@ def test_every_interface_applies_the_calibration(tmp_path):
 def test_a_resumed_or_continued_run_has_the_same_calibration(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("c,x,s,y\n" + "".join(",".join(map(str, row.values())) + "\n" for row in ROWS))
-    options = {**OPTIONS, "calibrate": True, "slices": ["s"], "block_bytes": 400, "passes": 2, "holdout": 5}
+    options = {**OPTIONS, "calibrate": True, "block_bytes": 400, "passes": 2, "holdout": 5}
     whole = train(path, SETTINGS, **options)
     assert (
         whole.training.calibrated.extra == train(path, SETTINGS, **(options | {"passes": 1})).training.calibrated.extra

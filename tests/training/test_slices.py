@@ -65,21 +65,6 @@ def test_slices_of_training_are_those_of_the_rows(holdout):
         assert one.report.loss == pytest.approx(loss, rel=1e-6)
         assert one.report.calibration == pytest.approx(calibration, rel=1e-6)
         assert abs(one.report.auc - auc) <= one.report.auc_error
-    starts = (0, *table.ends)
-    assert table.ends[-1] == len(rows)
-    assert len(set(np.diff(starts)[:-1])) == 1
-    for one in table.slices:
-        for period, start, stop in zip(one.periods, starts[:-1], table.ends, strict=True):
-            own = [k for k in range(start, stop) if (rows[k]["city"] or "(missing)") == one.value]
-            w, y = (np.array([rows[k][name] for k in own], float) for name in ("weight", "y"))
-            losses = -np.log(np.where(y == 1, p[own], 1 - p[own]))
-            assert period.rows == len(own)
-            assert period.loss == (pytest.approx(w @ losses / w.sum(), rel=1e-5) if own else None)
-            assert period.calibration == (pytest.approx(w @ p[own] / (w @ y), rel=1e-5) if w @ y else None)
-            assert (period.auc is None) == (len(set(y)) < 2)
-            if period.auc is not None:
-                exact = roc_auc_score(y, p[own], sample_weight=w)
-                assert abs(period.auc - exact) <= period.auc_error + 1e-12
 
 
 @pytest.mark.usefixtures("interpreted")

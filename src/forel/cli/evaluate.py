@@ -28,7 +28,7 @@ def evaluate(
     with errors_as_messages():
         from rich.table import Table
 
-        from forel.cli.tables import confusion_table, open_console, period_table, report_table, slice_table
+        from forel.cli.tables import confusion_table, open_console, report_table, slice_table
         from forel.training.model import evaluate, load
 
         stored = load(model)
@@ -46,7 +46,6 @@ def evaluate(
             console.print(table)
         for by_value in found.slices:
             console.print(slice_table(by_value, stored.settings.title))
-            console.print(period_table(by_value, stored.settings.title))
         if found.report.confusion:
             console.print(confusion_table(found.report))
         print_problems(found.problems)

@@ -137,7 +137,7 @@ def print_summary(trained: Model, saved: Saved, certified: bool, as_json: bool, 
         print_json(content, stderr)
         return
     from forel.cli.keys import key_table
-    from forel.cli.tables import mixture_table, open_console, period_table, report_table, slice_table
+    from forel.cli.tables import mixture_table, open_console, report_table, slice_table
 
     console = open_console(stderr=stderr)
     measured = scores(trained)
@@ -152,9 +152,6 @@ def print_summary(trained: Model, saved: Saved, certified: bool, as_json: bool, 
     say(", ".join(counts), stderr)
     for table in run.slices:
         console.print(slice_table(table, model.settings.title))
-        console.print(period_table(table, model.settings.title))
-    for table in () if run.calibrated is None else run.calibrated.slices:
-        console.print(slice_table(table, model.settings.title, "after calibration"))
     if run.keys:
         by = cast(KeyedModels, trained.learner).by
         console.print(key_table(by, [one.to_json() for one in run.keys], model.settings.title))
@@ -179,9 +176,8 @@ def calibrated_json(calibrated: Calibrated) -> dict[str, Any]:
     """Return the calibration and its metrics as JSON values."""
     known = calibrated.calibration
     measured = {"report": jsonable(calibrated.report), "holdout": jsonable(calibrated.holdout)}
-    slices = {"slices": [table.to_json() for table in calibrated.slices]} if calibrated.slices else {}
     numbers = {} if known is None else {"slope": known.slope, "offset": known.offset}
-    return {"calibrated": {**numbers, **measured, **slices}}
+    return {"calibrated": {**numbers, **measured}}
 
 
 def calibration_sentence(calibrated: Calibrated, mixed: bool, certified: bool) -> str:

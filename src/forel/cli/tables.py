@@ -11,8 +11,7 @@ from forel.data.sources.streams import natural_key
 from forel.learner.contributions import EXPERT_COLUMNS, MixtureExplanation
 from forel.markup import clean
 from forel.training.metrics import Report
-from forel.training.ranking import format_auc
-from forel.training.slices import Period, SliceTable
+from forel.training.slices import SliceTable
 
 __all__ = [
     "align_numbers",
@@ -20,7 +19,6 @@ __all__ = [
     "expert_tables",
     "mixture_table",
     "open_console",
-    "period_table",
     "report_table",
     "slice_table",
 ]
@@ -110,24 +108,3 @@ def slice_table(found: SliceTable, loss: str, title: str | None = None) -> Table
     for one, report in zip(found.slices, reports, strict=True):
         table.add_row(escape(one.value), *(report.get(field, "") for field in fields))
     return table
-
-
-def period_table(found: SliceTable, loss: str) -> Table:
-    """Return the loss of each value over time, and where they are defined, the calibration ratio and the AUC."""
-    calibrated = any(one.report.calibration is not None for one in found.slices)
-    ranked = any(one.report.auc is not None for one in found.slices)
-    title = f"{loss}{' / calibration ratio' * calibrated}{' / AUC' * ranked} over time, up to row"
-    table = Table(escape(found.column), *(f"{end:,}" for end in found.ends), title=title)
-    align_numbers(table)
-    for one in found.slices:
-        table.add_row(escape(one.value), *(_cell(period, calibrated, ranked) for period in one.periods))
-    return table
-
-
-def _cell(period: Period, calibrated: bool, ranked: bool) -> str:
-    """Return the metrics of a period, with a dash for those that are not defined."""
-    if period.loss is None:
-        return ""
-    ratio = "–" if period.calibration is None else f"{period.calibration:.2f}"
-    area = "–" if period.auc is None else format_auc(period.auc, max(period.auc_error or 0.0, 1e-3))
-    return " / ".join([f"{period.loss:.4f}", *([ratio] if calibrated else []), *([area] if ranked else [])])

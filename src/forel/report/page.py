@@ -65,10 +65,6 @@ def page(trained: Model, history: History, *, source: Sequence[str] = (), comman
         tag("div", *figures, class_="figures"),
         _experts(trained),
         *(plots.slice_section(table, settings.title) for table in trained.training.slices),
-        *(
-            plots.slice_section(table, settings.title, ", calibrated")
-            for table in (() if after is None else after.slices)
-        ),
         tag(
             "section",
             tag("h2", "Largest contributions"),

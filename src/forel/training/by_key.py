@@ -28,7 +28,7 @@ from forel.training.classes import count_classes, metrics_for
 from forel.training.holdout import Holdout
 from forel.training.key_summary import KeySummary
 from forel.training.labels import EncodeLabels
-from forel.training.measures import Measures, Slices
+from forel.training.measures import Measures
 from forel.training.model import Model
 from forel.training.passes import Passes
 from forel.training.progress import Callback, Progress
@@ -36,6 +36,7 @@ from forel.training.result import Training
 from forel.training.row_cache import is_one_shot
 from forel.training.run import Observer, Run, Step, Transform
 from forel.training.schema import SchemaOfRun
+from forel.training.slices import Slices
 from forel.validation import refuse
 
 __all__ = ["KeyLearners", "LocalKeys", "train_by_key"]
@@ -304,7 +305,7 @@ def train_by_key(
         observers: list[Observer] = [measures, slices, losses]
         if calibrate:
             check_calibration(chosen.settings, chosen.classes)
-            calibrator = Calibrator(new_metrics, sliced, keys=lambda: (losses.codes, losses.others))
+            calibrator = Calibrator(new_metrics, keys=lambda: (losses.codes, losses.others))
             observers.append(calibrator)
 
         def classes() -> tuple[str, ...]:
@@ -340,7 +341,7 @@ def train_by_key(
         training = Training(
             report=measures.reports()[0], holdout=measures.last_holdout.report() if held_out else None,
             passes=measures.reports(), rows=place.first_pass[0], entries=place.first_pass[1], seconds=place.seconds,
-            compiling=place.compiling, problems=blocks.problems, slices=slices.tables(warn=True),
+            compiling=place.compiling, problems=blocks.problems, slices=slices.tables(),
             calibrated=None if calibrator is None else calibrator.result(held_out),
             keys=tuple(losses.summaries(trained, held_out)), checkpoint=checkpoint,
         )  # fmt: skip

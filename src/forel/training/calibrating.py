@@ -4,7 +4,7 @@ Platt scaling has two numbers, keeps the order of rows, and needs few rows; isot
 equal predictions to different rows. Both are fitted to predictions that were made before their row was learned from.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +16,9 @@ from forel.learner.keyed import ALL
 from forel.learner.settings import Settings
 from forel.losses.margin import Mixing
 from forel.store.calibration import Calibration, calibration_of, calibration_state
-from forel.training.measures import Measures, Slices
+from forel.training.measures import Measures
 from forel.training.metrics import Report, StreamMetrics
 from forel.training.run import Observer, Step
-from forel.training.slices import SliceTable
 from forel.validation import refuse
 
 __all__ = ["Calibrated", "Calibrator", "check_calibration"]
@@ -39,14 +38,12 @@ class Calibrated:
     calibration : after the last row; None for models by key, each of which has its own
     report : of the rows learned from in the first pass; each is calibrated before its label is used
     holdout : of the rows held out, in the last pass; None if no rows are
-    slices : of the rows of ``report``, by the values of columns
     extra : stored content, with the state with which training continues
     """
 
     calibration: Calibration | None
     report: Report
     holdout: Report | None
-    slices: tuple[SliceTable, ...]
     extra: dict[str, Any]
 
 
@@ -56,7 +53,6 @@ class Calibrator(Observer):
     Parameters
     ----------
     new_metrics : creates empty metrics
-    columns : by whose values metrics are sliced
     extra : stored content of the model that training continues from
     keys : returns the codes of the keys of the last block, and the margins of the model of all rows, if there is one;
         None for one model
@@ -64,7 +60,7 @@ class Calibrator(Observer):
     >>> from forel.losses import Logistic
     >>> from forel.training.metrics import Metrics
     >>> from forel.training.run import Place
-    >>> calibrator = Calibrator(lambda: Metrics(Logistic()), ())
+    >>> calibrator = Calibrator(lambda: Metrics(Logistic()))
     >>> labels = np.tile(np.float32([1, 1, 1, 0]), 500)
     >>> rows = Block(np.zeros(2001, np.int64), np.int32([]), np.float32([]), labels)
     >>> calibrator.after_block(Step(Place(), rows, np.zeros(2000, np.float32)))
@@ -77,12 +73,10 @@ class Calibrator(Observer):
     def __init__(
         self,
         new_metrics: Callable[[], StreamMetrics],
-        columns: Sequence[str],
         extra: Mapping[str, Any] | None = None,
         keys: Keys | None = None,
     ) -> None:
         self._measures, self._keys = Measures(new_metrics), keys
-        self._slices = Slices(columns, self._measures)
         self.margins: NDArray[Any] | None = None  # of the last block, calibrated
         self.states = np.array([INITIAL])  # of one model, or of the model of all rows; then one for each key
         before = calibration_of(extra or {})
@@ -98,7 +92,6 @@ class Calibrator(Observer):
             self.fit(block, others, first)
         calibrated = step._replace(margins=self.margins)
         self._measures.after_block(calibrated)
-        self._slices.after_block(calibrated)
 
     def end(self, pass_number: int, last: bool) -> None:
         """Finish a pass."""
@@ -137,7 +130,7 @@ class Calibrator(Observer):
         """Return the calibration and its metrics; ``holdout`` is whether rows are held out."""
         held_out = self._measures.last_holdout.report() if holdout else None
         known = None if self._keys is not None else calibration_state(self.states[0])[0]
-        return Calibrated(known, self._measures.first.report(), held_out, self._slices.tables(), self.extra())
+        return Calibrated(known, self._measures.first.report(), held_out, self.extra())
 
     def extra(self) -> dict[str, Any]:
         """Return the calibration of one model; models by key have theirs."""
@@ -145,16 +138,13 @@ class Calibrator(Observer):
 
     def pack(self) -> tuple[Any, dict[str, NDArray[Any]]]:
         """Return the state as JSON and arrays."""
-        each = [one.pack() for one in (self._measures, self._slices)]
-        arrays = {f"{k}.{name}": array for k, (_, parts) in enumerate(each) for name, array in parts.items()}
-        return [known for known, _ in each], {"state": self.states, **arrays}
+        known, arrays = self._measures.pack()
+        return known, {"state": self.states, **arrays}
 
     def unpack(self, known: Any, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Replace the state by one that :meth:`pack` returned."""
         self.states = np.array(arrays["state"]).reshape(-1, len(INITIAL))
-        for k, one in enumerate((self._measures, self._slices)):
-            parts = {name.removeprefix(f"{k}."): a for name, a in arrays.items() if name.startswith(f"{k}.")}
-            one.unpack(known[k], parts)
+        self._measures.unpack(known, arrays)
 
 
 def check_calibration(settings: Settings, classes: int | None) -> None:

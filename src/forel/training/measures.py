@@ -1,15 +1,14 @@
 """Metrics of each pass, of the rows learned from and of the rows held out."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from numpy.typing import NDArray
 
 from forel.training.metrics import Report, RowScores, StreamMetrics
 from forel.training.run import Observer, Step
-from forel.training.slices import SliceMetrics, SliceTable, slice_tables
 
-__all__ = ["Measures", "Slices"]
+__all__ = ["Measures"]
 
 
 class Measures(Observer):
@@ -65,41 +64,3 @@ class Measures(Observer):
         for k, one in enumerate(each):
             one.unpack({name: arrays[f"{k}.{name}"] for name in one.pack()})
         *self.finished, self.progressive, self.holdout = each
-
-
-class Slices(Observer):
-    """Metrics of the rows learned from in the first pass, by the values of columns.
-
-    Parameters
-    ----------
-    columns : of the option ``slices``, in their order
-    measures : an observer before this one, whose scores are counted
-    """
-
-    name = "slices"
-
-    def __init__(self, columns: Sequence[str], measures: Measures) -> None:
-        self._measures = measures
-        self.columns = [SliceMetrics(column, measures.progressive) for column in columns]
-
-    def after_block(self, step: Step) -> None:
-        """Add the rows of a block."""
-        if self.columns and step.place.pass_number == 1 and step.block.slices is not None and self._measures.scores:
-            for values, metrics in zip(step.block.slices[-len(self.columns) :], self.columns, strict=True):
-                metrics.add(values[step.learned], self._measures.scores)
-
-    def tables(self, warn: bool = False) -> tuple[SliceTable, ...]:
-        """Return the table of each column; ``warn`` of columns without values."""
-        return slice_tables(self.columns, warn)
-
-    def pack(self) -> tuple[Any, dict[str, NDArray[Any]]]:
-        """Return the state as JSON and arrays."""
-        each = [one.pack() for one in self.columns]
-        arrays = {f"{k}.{name}": array for k, (_, parts) in enumerate(each) for name, array in parts.items()}
-        return [known for known, _ in each], arrays
-
-    def unpack(self, known: Any, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Replace the state by one that :meth:`pack` returned."""
-        for k, (one, own) in enumerate(zip(self.columns, known, strict=True)):
-            parts = {name.removeprefix(f"{k}."): a for name, a in arrays.items() if name.startswith(f"{k}.")}
-            one.unpack(own, parts)

@@ -47,7 +47,7 @@ def evaluate_model(stored: "Model", source: Any, threads: int | None, reading: d
         scores = metrics.add(margins[rows], encoded[rows], block.importance[rows])
         for values, by_value in zip(() if block.slices is None else block.slices[-len(slices) :], slices, strict=False):
             by_value.add(values[rows], scores)
-    return Evaluation(metrics.report(), problems, slice_tables(slices, warn=True))
+    return Evaluation(metrics.report(), problems, slice_tables(slices))
 
 
 def predict_rows(

@@ -38,7 +38,7 @@ from forel.training.holdout import HeldOutRows, Holdout
 from forel.training.inclusion import Inclusion, min_count_of
 from forel.training.label_order import LabelOrder, LabelOrderWarning
 from forel.training.labels import EncodeLabels, label_kind
-from forel.training.measures import Measures, Slices
+from forel.training.measures import Measures
 from forel.training.memory import MemoryLimit
 from forel.training.model import Model, as_model
 from forel.training.options import options_for
@@ -51,6 +51,7 @@ from forel.training.row_sample import LeakWarning, leak_warning
 from forel.training.run import Learn, Observer, Run, Step, Transform
 from forel.training.run_certificate import CertificateOfRun
 from forel.training.schema import SchemaOfRun
+from forel.training.slices import Slices
 from forel.training.start import initial_model, initial_settings, settings_with_loss
 from forel.training.subsampling import Subsampling
 from forel.validation import refuse, whole
@@ -375,7 +376,7 @@ class _Job:
         found: list[Observer] = [MemoryLimit(), self.measures, self.slices, self.order]
         if self.others.calibrate or (start is not None and calibration_of(start.extra) is not None):
             check_calibration(self.settings, model.classes)
-            self.calibrator = Calibrator(new_metrics, options.slices, None if start is None else start.extra)
+            self.calibrator = Calibrator(new_metrics, None if start is None else start.extra)
             found.append(self.calibrator)
         # Rows at the end of an ordered stream are predicted by the final model in any case.
         if self.rule.every or (self.rule.after is not None and self.passes.shuffle is not None):
@@ -444,7 +445,7 @@ class _Job:
             report=reports[0], holdout=self.measures.last_holdout.report() if held_out else None, final=final,
             passes=reports, rows=first_pass[0], entries=first_pass[1], seconds=seconds, compiling=compiling,
             problems=self.passes.problems, certificate=None if proof is None else proof.summary,
-            frontier=None if proof is None else proof.frontier, slices=self.slices.tables(warn=True),
+            frontier=None if proof is None else proof.frontier, slices=self.slices.tables(),
             calibrated=None if self.calibrator is None else self.calibrator.result(held_out),
             inclusion=self.inclusion, label_order=self.order, checkpoint=self.checkpoint, columns=tuple(columns),
             moments=sample.moments(), floor=None if proof is None else proof.numbers, rounds=model.rounds,

@@ -12,7 +12,7 @@ from forel.learner.learner import Learner
 from forel.learner.settings import Settings
 from forel.training.history import History
 from forel.training.model import Model, load
-from forel.training.overlap import available_cores, overlapped
+from forel.training.run import available_cores, overlapped
 from forel.training.train import train
 
 SETTINGS = Settings(alpha=(0.1, 1.0), rate="scale_free")

@@ -5,8 +5,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from forel.losses import Hinge, Logistic
-from forel.training.metrics import Metrics
-from forel.training.ranking import auc_standard_error
+from forel.training.metrics import Metrics, auc_standard_error
 
 
 def sample(rows, seed, ties=False):

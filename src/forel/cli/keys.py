@@ -20,7 +20,7 @@ def key_table(by: str, keys: Sequence[dict[str, Any]], loss: str) -> Table:
     Parameters
     ----------
     by : the name of the column of keys
-    keys : metrics of each, as :meth:`forel.training.key_summary.KeySummary.to_json` returns them
+    keys : metrics of each, as :meth:`forel.training.result.KeySummary.to_json` returns them
     loss : the title of the loss
     """
     certified = any("certificate" in one for one in keys)

@@ -26,13 +26,12 @@ from forel.training.calibrating import Calibrator, check_calibration
 from forel.training.checkpoint import Checkpoints, open_checkpoint, restore
 from forel.training.classes import count_classes, metrics_for
 from forel.training.holdout import Holdout
-from forel.training.key_summary import KeySummary
 from forel.training.labels import EncodeLabels
 from forel.training.measures import Measures
 from forel.training.model import Model
 from forel.training.passes import Passes
 from forel.training.progress import Callback, Progress
-from forel.training.result import Training
+from forel.training.result import KeySummary, Training
 from forel.training.row_cache import is_one_shot
 from forel.training.run import Observer, Run, Step, Transform
 from forel.training.schema import SchemaOfRun

@@ -8,7 +8,7 @@ and limits the digits that are printed. How much the area would vary between sam
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, Protocol
 
@@ -17,14 +17,128 @@ from numpy.typing import ArrayLike, NDArray
 
 from forel.losses import MarginLoss
 from forel.losses.margin import Mixing
-from forel.training.ranking import auc_standard_error, format_auc, roc_auc
-from forel.training.running_totals import RunningTotals
 
-__all__ = ["LIMIT", "CalibrationBin", "Metrics", "Report", "RowScores", "StreamMetrics"]
+__all__ = [
+    "LIMIT",
+    "CalibrationBin",
+    "Metrics",
+    "Report",
+    "RowScores",
+    "RunningTotals",
+    "StreamMetrics",
+    "Totals",
+    "auc_standard_error",
+    "format_auc",
+    "roc_auc",
+]
+
+Floats = NDArray[np.float64]
+
+
+def roc_auc(negative: Floats, positive: Floats) -> tuple[float | None, float | None]:
+    """Return the area under the ROC curve of a histogram by increasing score, and its largest possible error.
+
+    >>> roc_auc(np.array([2.0, 1.0, 0.0]), np.array([0.0, 1.0, 1.0]))
+    (0.916..., 0.083...)
+    """
+    pairs = float(negative.sum()) * float(positive.sum())
+    if pairs <= 0:
+        return None, None
+    below = np.cumsum(negative) - negative
+    # Not the @ operator, for which BLAS starts threads on arrays of this length.
+    tied = 0.5 * float(np.sum(positive * negative)) / pairs
+    return float(np.sum(positive * below)) / pairs + tied, tied
+
+
+def format_auc(auc: float, error: float) -> str:
+    """Return the area with as many digits, up to four, as its largest possible error leaves right to two units.
+
+    >>> format_auc(0.71234, 0.00001), format_auc(0.71234, 0.004)
+    ('0.7123', '0.71')
+    """
+    digits = 4
+    while digits > 1 and error > 1.5 * 10.0**-digits:
+        digits -= 1
+    return f"{auc:.{digits}f}"
+
+
+def auc_standard_error(negative: Floats, positive: Floats) -> float | None:
+    r"""Return DeLong's standard error of the area for rows that each count once.
+
+    The area is a mean over pairs of a positive and a negative row. With the mean $V_i$ of a positive row over all
+    negative ones, and $W_j$ of a negative row over all positive ones, the variance is estimated by $S_V^2/n + S_W^2/m$,
+    where $S^2$ are the sample variances of V and W.
+
+    None with fewer than two rows of a class, and where the estimate is 0: if the classes do not overlap in a sample, it
+    says nothing about others.
+
+    >>> round(auc_standard_error(np.array([2.0, 1.0, 0.0]), np.array([0.0, 1.0, 1.0])), 3)
+    0.118
+    """
+    positives, negatives = float(positive.sum()), float(negative.sum())
+    if min(positives, negatives) < 2:
+        return None
+    ranks_of_positive = (np.cumsum(negative) - negative / 2) / negatives
+    ranks_of_negative = (positives - np.cumsum(positive) + positive / 2) / positives
+    variance = 0.0
+    for counts, ranks, number in ((positive, ranks_of_positive, positives), (negative, ranks_of_negative, negatives)):
+        mean = float(np.sum(counts * ranks)) / number
+        variance += float(np.sum(counts * (ranks - mean) ** 2)) / (number - 1) / number
+    return math.sqrt(variance) or None
+
+
+class Totals(NamedTuple):
+    """Rows, the sum of their importances, and the sum of their losses.
+
+    >>> Totals.of([3, 3.0, 1.5]).mean
+    0.5
+    """
+
+    rows: int
+    weight: float
+    loss: float
+
+    @classmethod
+    def of(cls, sums: Sequence[float] | Floats) -> "Totals":
+        """Return the totals of sums, of which these are the first."""
+        return cls(int(sums[0]), float(sums[1]), float(sums[2]))
+
+    @property
+    def mean(self) -> float:
+        """The mean loss; NaN without rows."""
+        return self.loss / self.weight if self.weight else math.nan
+
+
+class RunningTotals:
+    """The first sums of metrics, without a report, which takes milliseconds.
+
+    Parameters
+    ----------
+    sums : rows, importance, loss, and others; an array that its owner changes in place
+
+    >>> sums = np.array([2.0, 2.0, 1.0])
+    >>> running = RunningTotals(sums)
+    >>> sums += 3, 3.0, 1.5
+    >>> running.total.mean, running.recent().mean
+    (0.5, 0.5)
+    """
+
+    def __init__(self, sums: Floats) -> None:
+        self._sums, self._before = sums, sums.copy()
+
+    @property
+    def total(self) -> Totals:
+        """The sums of all rows."""
+        return Totals.of(self._sums)
+
+    def recent(self) -> Totals:
+        """Return the sums of the rows added since the previous call."""
+        before, self._before = self._before, self._sums.copy()
+        return Totals.of(self._sums - before)
+
 
 BINS, LIMIT = 1 << 16, 16.0
 TABLES = ("table", "confusion")  # not in the representation of a report
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

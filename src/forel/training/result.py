@@ -13,13 +13,44 @@ from forel.notebook import card, plain
 from forel.store.atomic import Path
 from forel.training.calibrating import Calibrated
 from forel.training.inclusion import Inclusion
-from forel.training.key_summary import KeySummary
 from forel.training.label_order import LabelOrder
 from forel.training.metrics import Report
 from forel.training.row_sample import ColumnSpread
 from forel.training.slices import SliceTable
 
-__all__ = ["Evaluation", "Training"]
+__all__ = [
+    "Evaluation",
+    "KeySummary",
+    "Training",
+]
+
+
+@dataclass(frozen=True)
+class KeySummary:
+    """The metrics of the model of one key.
+
+    Parameters
+    ----------
+    key : the key
+    rows, weight, loss : the number of its rows, the sum of their importances, and the mean progressive loss
+    floor : a lower bound on the loss of fixed models of at most the learned norm; None without one
+    certificate : the sentence on it; None for models without certificates
+    holdout_rows, holdout_loss : of rows held out; None without them
+    """
+
+    key: str
+    rows: int
+    weight: float
+    loss: float | None
+    floor: float | None = None
+    certificate: str | None = None
+    holdout_rows: int | None = None
+    holdout_loss: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the metrics that are defined."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
 
 # Fields of a report that models do not store, so that equal runs give equal files.
 NOT_STORED = ("table", "rmse", "mae", "baseline_rmse", "r2", "confusion", "classes")

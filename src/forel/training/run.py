@@ -4,11 +4,14 @@ What is optional is a :class:`Transform`, which changes blocks before they are l
 sees them afterwards with their predictions. A run knows none of them. A checkpoint stores the state of each.
 """
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +19,19 @@ from numpy.typing import NDArray
 from forel.data import Block, Position
 from forel.data.position import BEGINNING
 from forel.jit import compile_seconds
-from forel.training.overlap import overlapped
 
-__all__ = ["Learn", "Observer", "Part", "Place", "Run", "Source", "Step", "Transform"]
+__all__ = [
+    "Learn",
+    "Observer",
+    "Part",
+    "Place",
+    "Run",
+    "Source",
+    "Step",
+    "Transform",
+    "available_cores",
+    "overlapped",
+]
 
 # From a block, and whether an earlier pass has learned it, to a function that returns the margins of its rows.
 Learn = Callable[[Block, bool], Callable[[], NDArray[Any]]]
@@ -217,3 +230,60 @@ class Run:
             if observer.beside:
                 observer.after_block(step)
         return step
+
+
+T = TypeVar("T")
+
+
+def available_cores() -> int:
+    """Return the number of cores that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)  # not on every system
+    return os.cpu_count() or 1 if affinity is None else len(affinity(0))
+
+
+def overlapped(steps: Iterator[Callable[[], T]], exact: Callable[[], bool]) -> Iterator[T]:
+    """Yield the results of steps in order; errors are raised after the results of the steps before them.
+
+    Parameters
+    ----------
+    steps : does the first part of a step when it is advanced, and yields a function for the second part; the second
+        part of a step is called after that of the step before, and while its result is used no second part runs
+    exact : called after the first part of a step; True if its result has to be used before the next step begins
+
+    Second parts of steps whose first part is done are called also where the caller stops, so that both have processed
+    the same.
+
+    >>> done = []
+    >>> def step(k):
+    ...     done.append(f"first {k}")
+    ...     return lambda: done.append(f"second {k}") or k
+    >>> [(k, len(done)) for k in overlapped(map(step, range(3)), exact=lambda: False)]
+    [(0, 3), (1, 5), (2, 6)]
+    >>> [(k, len(done)) for k in overlapped(map(step, range(3)), exact=lambda: True)]
+    [(0, 8), (1, 10), (2, 12)]
+    """
+    before: Future[T] | None = None
+    finish: Callable[[], T] | None = None
+    pool = ThreadPoolExecutor(1, "forel-mixer")
+    try:
+        while True:
+            try:
+                finish = next(steps, None)
+            except BaseException:
+                if before is not None:
+                    yield before.result()
+                raise
+            if before is not None:
+                yield before.result()
+            if finish is None:
+                return
+            if exact():
+                before, second, finish = None, finish, None
+                yield second()
+            else:
+                before, finish = pool.submit(finish), None
+    finally:
+        pool.shutdown()
+        if finish is not None and (before is None or before.exception() is None):
+            with suppress(Exception):
+                finish()

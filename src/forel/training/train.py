@@ -42,13 +42,12 @@ from forel.training.measures import Measures
 from forel.training.memory import MemoryLimit
 from forel.training.model import Model, as_model
 from forel.training.options import options_for
-from forel.training.overlap import available_cores
 from forel.training.passes import Passes
 from forel.training.progress import Callback, Progress
 from forel.training.progress_bar import observer
 from forel.training.result import Training
 from forel.training.row_sample import LeakWarning, leak_warning
-from forel.training.run import Learn, Observer, Run, Step, Transform
+from forel.training.run import Learn, Observer, Run, Step, Transform, available_cores
 from forel.training.run_certificate import CertificateOfRun
 from forel.training.schema import SchemaOfRun
 from forel.training.slices import Slices

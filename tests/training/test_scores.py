@@ -9,6 +9,7 @@ import forel
 from forel.learner.settings import Settings
 from forel.training import holdout
 from forel.training.scores import mixture_sentence, scores, time_sentence
+from tests.interfaces.test_cli import run
 
 ONE = Settings(alpha=1.0)
 
@@ -125,3 +126,10 @@ def test_a_mixture_that_was_trained_before_says_which_rows_its_scores_are_about(
 def test_compiling_is_not_counted_as_learning():
     assert time_sentence(2.0, 0.0, 1000) == "2.00 seconds, 500 rows per second"
     assert time_sentence(12.0, 10.0, 1000) == "2.00 seconds, 500 rows per second, after 10.0 seconds of compiling"
+
+
+def test_inspect_says_that_rows_are_those_of_all_passes(tmp_path):
+    rows = [{"x": k % 2, "y": int(k % 3 == 0)} for k in range(120)]
+    for passes, title in ((1, "│ rows "), (3, "│ rows, in all passes and runs │ 360 ")):
+        forel.train(rows, ONE, label="y", bits=4, passes=passes).save(tmp_path / "m")
+        assert title in run("inspect", tmp_path / "m", COLUMNS="200").stdout

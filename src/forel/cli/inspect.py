@@ -56,7 +56,9 @@ def inspect(
                     shown = {k: _column_text(column) for k, column in islice(value.items(), MAX_COLUMNS)}
                 table.add_row(name, escape(", ".join(f"{k}={v}" for k, v in shown.items())))
             elif name not in ("weights", "columns") and value is not None:
-                table.add_row(name, escape(_text(value)))
+                # Metrics are those of the first pass of one run.
+                more = name == "rows" and (found.get("report") or {}).get("rows", value) != value
+                table.add_row(name + ", in all passes and runs" * more, escape(_text(value)))
         console.print(table)
         explanation = stored.inspect().mixture
         if explanation is not None:

@@ -372,3 +372,10 @@ def test_other_frames_and_sparse_columns():
     found = other.predict_proba_many(polars.DataFrame(FRAME.to_dict("list")))
     assert isinstance(found, polars.DataFrame)
     assert found.columns == ["False", "True"]
+
+
+def test_bytes_are_no_numbers():
+    for given in ({"y": b"1"}, {"y": bytearray(b"1")}, {"w": b"1"}, {"x": {"a": b"1"}}):
+        row = {"x": {"a": 1.0}, "y": 1.0, **given}
+        with pytest.raises(ValueError, match=r"got .*b'1'.* expected a .*number"):
+            LinearRegressor().learn_one(**row)

@@ -47,7 +47,7 @@ def test_the_first_value_of_a_column_that_is_empty_at_first_decides_its_kind():
     st.sampled_from([pa.int8(), pa.uint16(), pa.int64(), pa.float32(), pa.float64(), pa.null()]),
 )
 def test_arrays_are_read_where_they_lie(values, start, kind):
-    from forel.data.parsers.arrow_arrays import plain, valid
+    from forel.data.parsers.arrow_batches import plain, valid
 
     array = pa.array([None] * len(values) if kind == pa.null() else values, kind)[start:]
     there = array.is_valid().to_numpy(zero_copy_only=False)

@@ -13,8 +13,8 @@ from forel.data.parsers.arrays import Arrays, arrays_of, conversion_errors, fram
 from forel.data.parsers.arrow_batches import NumberedBatch, arrow_batches, dictionary_batches, number_rows
 from forel.data.parsers.columns import Columns
 from forel.data.parsers.csv_blocks import parse_csv
+from forel.data.parsers.csv_header import separator_of
 from forel.data.parsers.csv_rows import CsvFormat
-from forel.data.parsers.csv_separator import separator_of
 from forel.data.parsers.dict_batches import batched_blocks
 from forel.data.parsers.dicts import JsonDicts
 from forel.data.parsers.json_lines import JsonFormat, detect_label_words, parse_json

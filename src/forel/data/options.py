@@ -9,11 +9,10 @@ from functools import cached_property
 from typing import Any, Literal, TypedDict
 
 from forel.data.block import MOST_BITS
-from forel.data.features.crosses import Transform, parse_crosses
+from forel.data.features.crosses import SeparateFeatures, Transform, parse_crosses
 from forel.data.features.date_text import parse_date_column
 from forel.data.features.kinds import validate_kinds
 from forel.data.features.names import Names
-from forel.data.features.separate import SeparateFeatures
 from forel.data.features.text import TextFeatures, parse_char_ngram
 from forel.data.features.transforms import parse_bucket
 from forel.data.labels import validated_classes

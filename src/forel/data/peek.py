@@ -17,8 +17,7 @@ from forel.data.features.date_text import AMBIGUOUS, date_order
 from forel.data.labels import LabelWords, kind_of_words, word_sign
 from forel.data.options import ReadOptions
 from forel.data.parsers.arrow_batches import arrow_batches, parquet_batches
-from forel.data.parsers.csv_header import distinct_names
-from forel.data.parsers.csv_separator import format_of, separator_of
+from forel.data.parsers.csv_header import distinct_names, format_of, separator_of
 from forel.data.reader import read
 from forel.data.sources.files import single_sources
 from forel.data.sources.streams import open_stream

@@ -18,7 +18,7 @@ from forel.data.features.kinds import Kinds
 from forel.data.features.names import Names, PackedNames
 from forel.data.line_formats import LINE_FORMATS
 from forel.data.options import ReadOptions
-from forel.data.parsers.csv_separator import format_of
+from forel.data.parsers.csv_header import format_of
 from forel.data.position import Position
 from forel.data.problems import Problems
 from forel.data.reader import Reader

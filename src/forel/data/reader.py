@@ -11,15 +11,14 @@ import numpy as np
 
 from forel.data.block import Block
 from forel.data.features.constant import add_constant, record_constant
-from forel.data.features.crosses import CHUNK, Crosses
+from forel.data.features.crosses import CHUNK, Crosses, SeparateFeatures
 from forel.data.features.kinds import Kinds
 from forel.data.features.names import Names
 from forel.data.features.rows import drop_rows
-from forel.data.features.separate import SeparateFeatures
 from forel.data.labels import ClassNames, class_name, shown_names
 from forel.data.line_formats import LINE_FORMATS
 from forel.data.options import COLUMNS, ReadKeywords, ReadOptions
-from forel.data.parsers.csv_separator import format_of
+from forel.data.parsers.csv_header import format_of
 from forel.data.parsers.lines import LineFormat, parse_lines
 from forel.data.parsers.namespaces import kept_initials
 from forel.data.position import BEGINNING, Position
@@ -96,8 +95,7 @@ class Reader:
         crosses = options.transform if crossed and options.strict and isinstance(options.transform, Crosses) else None
         if (self.kinds.seen.keys is None and crosses is None) or self.start != BEGINNING:  # earlier rows may have them
             return
-        from forel.data.parsers.absent_keys import check_crosses, check_keys  # not needed for VW text
-        from forel.data.parsers.columns import Columns
+        from forel.data.parsers.columns import Columns, check_crosses, check_keys  # not needed for VW text
 
         columns = Columns(options, self.kinds.known, self.kinds.seen)
         check_keys(columns)

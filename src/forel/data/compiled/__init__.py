@@ -1,7 +1,7 @@
 """Compiled scanners: from bytes to arrays, by numba, without the global interpreter lock.
 
 ``cache`` compiles; ``words`` loads eight bytes at once; ``numbers`` parses numbers; ``hashing`` hashes names; ``merge``
-sums equal slots of a row; ``layout`` has constants; ``name_records`` records names; ``vw``, ``plain_namespaces`` and
+sums equal slots of a row; ``layout`` has constants; ``name_records`` records names; ``vw`` and
 ``svmlight`` parse lines; ``csv_rows`` parses CSV; ``json_rows`` parses JSON lines; ``text`` splits text into words;
 ``crosses`` multiplies features; ``ranges`` finds the smallest and largest values of columns. Arguments are not checked:
 ``forel.data.parsers`` ends the text with a line end and padding, and allocates arrays that are long enough.

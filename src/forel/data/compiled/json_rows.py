@@ -9,8 +9,7 @@ from forel.data.compiled import json_layout as layout
 from forel.data.compiled import numbers
 from forel.data.compiled.cache import fast, inner
 from forel.data.compiled.hashing import START, hash_padded
-from forel.data.compiled.json_keys import find_key, first_in_line
-from forel.data.compiled.json_tokens import blank_end, copy, read_number, read_string
+from forel.data.compiled.json_tokens import blank_end, copy, find_key, first_in_line, read_number, read_string
 from forel.data.compiled.layout import PAD
 from forel.data.compiled.words import address, byte, load, store
 

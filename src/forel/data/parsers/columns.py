@@ -1,17 +1,20 @@
-"""Roles of columns or keys: label, importance, features."""
+"""Roles of columns or keys: label, importance, features; and checks that those named by options exist."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
 
+from forel.data.features.crosses import Crosses
 from forel.data.features.kinds import DATE, SeenColumns
 from forel.data.options import ReadOptions
 from forel.validation import refuse, repeated
 
-__all__ = ["Columns"]
+__all__ = ["Columns", "check_crosses", "check_keys"]
 
+SUGGESTED = 5  # keys in a message
 SHOWN = 20  # columns in a message
 
 
@@ -167,3 +170,51 @@ def _is_number(text: str) -> bool:
         return bool(float(text))
     except ValueError:
         return False
+
+
+def check_keys(columns: Columns) -> None:
+    """Raise if no row had the key of importances, and warn of other keys that options name and no row had.
+
+    >>> from forel.data import ReadOptions, read
+    >>> list(read([{"x": 1.0, "weight": 2.0}], importance="wieght"))
+    Traceback (most recent call last):
+    ValueError: importance: got 'wieght', which no row has, expected a key of the rows, such as weight
+    """
+    seen = columns.seen
+    absent = {} if seen.keys is None else {k: what for k, what in columns.named.items() if k not in seen.keys}
+    for name, what in absent.items():
+        message = f"{what}: got {name!r}, which no row has, expected a key of the rows{_such_as(name, columns)}"
+        if what == "importance":
+            raise ValueError(message)
+        warnings.warn(message, UserWarning, stacklevel=2)
+
+
+def check_crosses(crosses: Crosses, columns: Columns, found: Collection[int]) -> None:
+    """Warn of namespaces and columns that crosses name and that no row has.
+
+    Parameters
+    ----------
+    crosses : all crosses
+    columns : the columns or keys of the rows, if they have any
+    found : kinds of the namespaces and columns of features
+
+    >>> import io
+    >>> from forel.data import read
+    >>> with warnings.catch_warnings(record=True, action="always") as found:
+    ...     _ = list(read(io.BytesIO(b"1 |a x |b y"), "vw", interactions=["a*c"]))
+    >>> print(found[0].message)
+    interactions: got 'c', of which no row has a feature, expected a namespace or column of the rows
+    """
+    for word, whole in crosses.absent(found):
+        name = word.decode() or " "
+        got = "of which no row has a feature" if whole else "with which no namespace or column of a feature begins"
+        expected = "a namespace or column of the rows" if whole else "the first letter of one"
+        hint = _such_as(name, columns)
+        warnings.warn(f"interactions: got {name!r}, {got}, expected {expected}{hint}", UserWarning, stacklevel=2)
+
+
+def _such_as(name: str, columns: Columns) -> str:
+    """Return the key that resembles a name most, or some keys, as the end of a message."""
+    features = sorted(known for known in columns.known if columns.uses(known))
+    shown = get_close_matches(name, features, 1) or features[:SUGGESTED]
+    return f", such as {', '.join(shown)}" if shown else ""

@@ -14,7 +14,7 @@ from forel.data.features.kinds import DATE
 from forel.data.features.names import Names
 from forel.data.features.rows import drop_rows
 from forel.data.features.text import append_features
-from forel.data.parsers.arrow_arrays import is_number, string_spans, valid
+from forel.data.parsers.arrow_batches import is_number, string_spans, valid
 from forel.data.parsers.cells import RowProblems, namespace_hash
 from forel.data.parsers.column_values import StringColumn
 from forel.data.parsers.columns import Columns

@@ -13,14 +13,13 @@ from forel.data.buffers import Buffers
 from forel.data.compiled import json_layout as layout
 from forel.data.compiled.layout import COLUMNS, PAD
 from forel.data.features.crosses import Entries, Transform, transformed_block
-from forel.data.features.hashing import slots_of_hashes
+from forel.data.features.hashing import hash_name, slots_of_hashes
 from forel.data.features.kinds import OrderedKinds
 from forel.data.features.names import Names, recorded_name
 from forel.data.features.rows import block_from_entries
 from forel.data.features.transforms import buckets, signed_log1p
 from forel.data.parsers.columns import Columns
 from forel.data.parsers.dicts import Row, hashes_of, parse_objects, parse_row
-from forel.data.parsers.json_keys import SpecialKeys, special_keys
 from forel.data.parsers.label_cells import given_words
 from forel.data.position import Position
 from forel.data.problems import ProblemBuffer, Problems, ProblemSink
@@ -28,11 +27,74 @@ from forel.data.scanners import scanner
 from forel.data.sources.streams import Chunk, next_line
 from forel.data.tasks import Task, completed_task
 
-__all__ = ["JsonFormat", "detect_label_words", "parse_json", "read_chunk"]
+__all__ = ["JsonFormat", "SpecialKeys", "detect_label_words", "parse_json", "read_chunk", "special_keys"]
 
+KEYS = 1 << 10  # minimum number of rows of the table
 INNER = 1 << 8  # rows of the set of nested keys at first
 FIRST = 1 << 10  # lines in which the first label decides whether labels are words
 KINDS = {int(layout.NUMBER): "number", int(layout.CATEGORY): "category"}
+
+
+@dataclass(frozen=True, eq=False)
+class SpecialKeys:
+    """The keys that are named by options or known kinds.
+
+    Parameters
+    ----------
+    keys : in order of their IDs, the first of which is 1
+    table : as ``forel.data.compiled.json_tokens`` uses it; it refers to ``text``
+    text : bytes of the keys
+    default : role of all other keys
+    transformed : whether the numbers of any key are transformed
+    """
+
+    keys: tuple[str, ...]
+    table: NDArray[np.uint64]
+    text: NDArray[np.uint8]
+    default: np.uint64
+    transformed: bool
+
+
+def special_keys(columns: Columns) -> SpecialKeys:
+    """Return the keys with a special role.
+
+    >>> from forel.data.options import ReadOptions
+    >>> special_keys(Columns(ReadOptions(label="y", ignore=["id"]))).keys
+    ('y', 'id')
+    """
+    options = columns.options
+    roles = (columns.label, columns.importance, *(options.keep or ()), *options.ignore)
+    given = (*roles, *columns.kinds, *columns.known, *columns.named)
+    keys = tuple(dict.fromkeys(key for key in given if key is not None))
+    names = [key.encode("utf-8", "surrogatepass") for key in keys]
+    text = np.frombuffer(b"".join(names) + bytes(PAD), np.uint8)
+    table = np.zeros((1 << (max(KEYS, 4 * len(keys)) - 1).bit_length(), layout.KEY_COLUMNS), np.uint64)
+    at = text.ctypes.data
+    for number, (key, name) in enumerate(zip(keys, names, strict=True), 1):
+        hashed = hash_name(name)
+        place = hashed % len(table)
+        while table[place, layout.START]:
+            place = (place + 1) % len(table)
+        table[place, : layout.ID + 1] = np.array([hashed, at, len(name), _role(columns, key), 0, 0, number], np.uint64)
+        at += len(name)
+    default = layout.USED | layout.RECORDED if options.keep is None else np.uint64(0)
+    return SpecialKeys(keys, table, text, default, bool(columns.log or columns.buckets))
+
+
+def _role(columns: Columns, key: str) -> np.uint64:
+    kind = columns.kinds.get(key) or columns.known.get(key)
+    used = columns.uses(key)
+    flags = {
+        layout.USED: used,
+        layout.LABEL: key == columns.label,
+        layout.IMPORTANCE: key == columns.importance,
+        layout.CODED: used and kind == "category",
+        layout.NUMERIC: used and kind == "number",
+        layout.LOGARITHM: used and key in columns.log,
+        layout.BUCKETS: used and key in columns.buckets,
+        layout.RECORDED: used and key not in columns.kinds,
+    }
+    return np.uint64(sum(int(flag) for flag, holds in flags.items() if holds))
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +213,7 @@ class _Rows:
                 return
             if status == layout.MORE_KEYS:
                 larger = np.zeros((4 * len(self.keys), layout.KEY_COLUMNS), np.uint64)
-                scanner("json_keys", "rebuild")(self.keys, larger)
+                scanner("json_tokens", "rebuild")(self.keys, larger)
                 self.keys, smaller = larger, self.events
                 self.events = np.empty((2 * len(larger), 4), np.uint64)
                 self.events[:done] = smaller[:done]

@@ -13,8 +13,7 @@ from forel.data.features.kinds import add_kind
 from forel.data.features.names import Names
 from forel.data.features.rows import Cells
 from forel.data.labels import LabelWords, kind_of_words
-from forel.data.parsers.arrow_arrays import is_number, plain, string_spans, valid
-from forel.data.parsers.arrow_batches import NumberedBatch, feature_names
+from forel.data.parsers.arrow_batches import NumberedBatch, feature_names, is_number, plain, string_spans, valid
 from forel.data.parsers.cells import RowProblems, block_from_columns
 from forel.data.parsers.column_values import (
     DictionaryCache,

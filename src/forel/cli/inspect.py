@@ -1,6 +1,5 @@
 """``forel inspect``: the content of a model file."""
 
-import json
 from collections import Counter
 from dataclasses import fields
 from itertools import islice
@@ -91,9 +90,7 @@ def _print_keys(stored: Any, as_json: bool) -> None:
 
     models, keys = stored.learner, stored.extra.get("keys") or [{"key": key, "rows": 0} for key in stored.learner]
     if as_json:
-        print(
-            json.dumps({"kind": "models by key", "by": models.by, "keys": keys, "report": stored.extra.get("report")})
-        )
+        print_json({"kind": "models by key", "by": models.by, "keys": keys, "report": stored.extra.get("report")})
         return
     console = open_console()
     console.print(key_table(models.by, keys, stored.settings.title))
@@ -131,6 +128,7 @@ def _describe(stored: Any, top: int) -> dict[str, Any]:
         "norm, bias included": float(np.sqrt((kept.astype(float) ** 2).sum() + (model.bias.astype(float) ** 2).sum())),
         "report": stored.extra.get("report"),
         "holdout": stored.extra.get("holdout"),
+        "final": stored.extra.get("final"),
         "names": None if names is None else len(names),
         "slots that names share": None if names is None else names.collisions,
         "certificate": stored.certificate,

@@ -98,7 +98,7 @@ def run_violations(rng, loss, kind):
     X, y = np.column_stack(features), coded(loss, y)
     usual = bool(rng.random() < 0.3)
     settings = default_grid(loss=loss) if usual else Settings(loss, alpha=float(rng.choice(ALPHAS)), rate="scale_free")
-    options = {"settings": settings, "bits": bits, "certified": True, "passes": int(rng.choice([1, 2, 3]))}
+    options = {"settings": settings, "bits": bits, "certificate": True, "passes": int(rng.choice([1, 2, 3]))}
     options["shuffle"] = int(rng.integers(5)) if rng.random() < 0.5 else None
     held_out = np.zeros(len(y), bool)
     if rng.random() < 0.6:

@@ -15,14 +15,14 @@ BUDGETS = {
     "theory": 4200,
     "losses": 820,
     "experts": 500,
-    "jit": 1000,
-    "learner": 6070,
-    "data": 6700,
-    "training": 2700,
-    "store": 1770,
-    "interfaces": 4490,
+    "jit": 620,
+    "learner": 5110,
+    "data": 6950,
+    "training": 2800,
+    "store": 1600,
+    "interfaces": 4450,
 }
-FILES = 430
+FILES = 380
 
 NOT_CODE = {
     tokenize.COMMENT,

@@ -114,7 +114,7 @@ reproduce: $(READY)
 
 # Write the generated pages and build the site in build/site.
 docs: $(READY)
-	$(BIN)/python -m forel.theory.argmin docs/argmin.md
+	$(BIN)/python -m website.argmin_page docs/argmin.md
 	$(BIN)/python -m website.survey_map docs/survey_map.md
 	$(MAKE) site
 

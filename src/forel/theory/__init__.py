@@ -38,17 +38,20 @@ if TYPE_CHECKING:
         Linearized,
         MirrorDescent,
         QuadraticBound,
+        ad_click,
+        adagrad_dual_averaging,
+        adagrad_ftrl_proximal,
+        dual_averaging,
+        exponentiated_gradient,
         fobos,
         follow_the_leader,
-    )
-    from forel.theory.algorithms.dual_averaging import (
-        adagrad_dual_averaging,
-        dual_averaging,
+        ftrl_proximal,
+        gradient_descent,
+        greedy_projection,
+        hedge,
+        lazy_projection,
         regularized_dual_averaging,
     )
-    from forel.theory.algorithms.ftrl_proximal import ad_click, adagrad_ftrl_proximal, ftrl_proximal
-    from forel.theory.algorithms.gradient_descent import gradient_descent, greedy_projection, lazy_projection
-    from forel.theory.algorithms.hedge import exponentiated_gradient, hedge
     from forel.theory.analysis import Bound, Decomposition, Trace, bound, play, strong_ftrl_lemma
     from forel.theory.argmin import Argmin, project
     from forel.theory.convex import bregman

@@ -22,30 +22,27 @@
 
 from forel.theory.algorithms.algorithm import Algorithm, Observer, Round
 from forel.theory.algorithms.doubling_trick import DoublingTrick, doubling_trick
-from forel.theory.algorithms.dual_averaging import (
-    adagrad_dual_averaging,
-    dual_averaging,
-    matrix_dual_averaging,
-    regularized_dual_averaging,
-)
 from forel.theory.algorithms.ftrl import FTRL, follow_the_leader
-from forel.theory.algorithms.ftrl_proximal import (
-    ad_click,
-    adagrad_ftrl_proximal,
-    curvature_adaptive,
-    ftrl_proximal,
-    matrix_ftrl_proximal,
-)
-from forel.theory.algorithms.gradient_descent import (
-    gradient_descent,
-    greedy_projection,
-    lazy_projection,
-    strongly_convex_descent,
-)
-from forel.theory.algorithms.hedge import exponentiated_gradient, hedge
 from forel.theory.algorithms.implicit import Implicit
 from forel.theory.algorithms.mirror_as_ftrl import MirrorAsFTRL, as_ftrl_proximal
 from forel.theory.algorithms.mirror_descent import MirrorDescent, fobos
+from forel.theory.algorithms.named import (
+    ad_click,
+    adagrad_dual_averaging,
+    adagrad_ftrl_proximal,
+    curvature_adaptive,
+    dual_averaging,
+    exponentiated_gradient,
+    ftrl_proximal,
+    gradient_descent,
+    greedy_projection,
+    hedge,
+    lazy_projection,
+    matrix_dual_averaging,
+    matrix_ftrl_proximal,
+    regularized_dual_averaging,
+    strongly_convex_descent,
+)
 from forel.theory.algorithms.surrogates import Exact, Linearized, QuadraticBound
 
 __all__ = [

@@ -21,10 +21,9 @@ The survey's own choices are functions with its constants: ``tuned``, ``dual_ave
 (array([1., 0.]), array([1., 0.]))
 """
 
-from forel.theory.rates.adagrad import DiagonalAdaGrad, MatrixAdaGrad, ScalarAdaGrad
+from forel.theory.rates.adagrad import DiagonalAdaGrad, MatrixAdaGrad, ScalarAdaGrad, sum_over_roots
 from forel.theory.rates.curvature_adaptive import CurvatureAdaptive
 from forel.theory.rates.doubling import Doubling
-from forel.theory.rates.lemma_4 import sum_over_roots
 from forel.theory.rates.presets import (
     adagrad_dual_averaging_rate,
     adagrad_proximal_rate,

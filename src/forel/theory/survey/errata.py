@@ -21,14 +21,14 @@ ERRATA = (
         "argmin_x g_{1:t}·x_t + …",
         "argmin_x g_{1:t}·x + …",
         "the minimum is over x; the same misprint is in Corollary 6 (f_t(x) = g_t·x_t) and before equation (implicit)",
-        "forel.theory.algorithms.gradient_descent.gradient_descent",
+        "forel.theory.algorithms.named.gradient_descent",
     ),
     Erratum(
         "Figure 1, entropic update",
         "the regularizer has the factor 1/(2η_t)",
         "1/η_t",
         "its closed form exp(−η_t g_{1:t}) and section 3.6 both have 1/η_t",
-        "forel.theory.algorithms.hedge.hedge",
+        "forel.theory.algorithms.named.hedge",
     ),
     Erratum(
         "Lemma 3",
@@ -42,7 +42,7 @@ ERRATA = (
         "r_t is proximal for t > 1",
         "for t ≥ 1",
         "r_{0:1} would have no strength after round 1, where η_1 = √2R/G is used",
-        "forel.theory.algorithms.ftrl_proximal.ftrl_proximal",
+        "forel.theory.algorithms.named.ftrl_proximal",
     ),
     Erratum(
         "section 3.4, diagonal bound",
@@ -140,7 +140,7 @@ ERRATA = (
         "on all of its domain",
         'the projection forms take ∇r at u_{t+1}, which lies outside X; "when I_X = I_X" in the proof of Theorem 19 '
         "is meant to say Ψ = I_X",
-        "forel.theory.algorithms.forms.steps.unconstrained",
+        "forel.theory.algorithms.forms.unconstrained",
     ),
     Erratum(
         "appendix D",

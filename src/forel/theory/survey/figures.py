@@ -194,6 +194,6 @@ FIGURES = (
     Result("Figure 2", "Mirror Descent as FTRL-Proximal", "≤", f"{HERE}.figure_2", figure_2),
     Result("Figure 3", "Mirror Descent against Native FTRL-Proximal", "≤", f"{HERE}.figure_3", figure_3),
     Result("Figure 4", "the one-dimensional L1 example", "≤", f"{HERE}.figure_4", figure_4),
-    Result("Figure 5", "four unconstrained forms", "≤", "forel.theory.algorithms.forms.steps", theorems.check_17),
+    Result("Figure 5", "four unconstrained forms", "≤", "forel.theory.algorithms.forms", theorems.check_17),
     Result("Figure 6", "lazy and greedy columns", "≤", f"{HERE}.figure_6", figure_6),
 )

@@ -196,7 +196,7 @@ def lemma_16() -> Outcome:
 DECOMPOSITION, CONVEX, HERE = "forel.theory.analysis.decomposition", "forel.theory.convex", "forel.theory.survey.lemmas"
 LEMMAS = (
     Result("Lemma 3", "strengths add up, norms scale by √σ", "=", "forel.theory.norms.ScaledNorm", lemma_3),
-    Result("Lemma 4", "Σ a_i/√a_{1:i} ≤ 2√a_{1:n}", "≤", "forel.theory.rates.lemma_4.sum_over_roots", lemma_4),
+    Result("Lemma 4", "Σ a_i/√a_{1:i} ≤ 2√a_{1:n}", "≤", "forel.theory.rates.adagrad.sum_over_roots", lemma_4),
     Result("Lemma 5", "Strong FTRL Lemma", "≤", f"{DECOMPOSITION}.strong_ftrl_lemma", lemma_5),
     Result("Corollary 6", "the same in conjugates", "≤", f"{DECOMPOSITION}.conjugate_lemma", corollary_6),
     Result("Lemma 7", "a convex change of a strongly convex sum", "≤", f"{HERE}.lemma_7", lemma_7),

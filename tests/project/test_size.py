@@ -15,11 +15,11 @@ BUDGETS = {
     "theory": 4200,
     "losses": 820,
     "experts": 500,
-    "jit": 620,
-    "learner": 5110,
-    "data": 6950,
-    "training": 2800,
-    "store": 1600,
+    "jit": 640,
+    "learner": 5300,
+    "data": 7150,
+    "training": 3050,
+    "store": 1650,
     "interfaces": 4450,
 }
 FILES = 375

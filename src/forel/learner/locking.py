@@ -3,13 +3,13 @@
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import wraps
 from threading import RLock
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from weakref import WeakSet
 
-__all__ = ["SeqLock", "reading", "reads", "writes", "writing"]
+__all__ = ["SeqLock", "reading", "reads", "writes"]
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -138,21 +138,6 @@ def _in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_child=_in_child)
-
-
-@contextmanager
-def writing(*locks: SeqLock) -> Iterator[None]:
-    """Exclude other changes of several objects, in the order of their locks; a lock may be repeated.
-
-    >>> lock = SeqLock()
-    >>> with writing(lock, lock):
-    ...     lock.version
-    1
-    """
-    with ExitStack() as stack:
-        for lock in dict.fromkeys(locks):
-            stack.enter_context(lock.writing())
-        yield
 
 
 def reading(thing: Any) -> AbstractContextManager[None]:

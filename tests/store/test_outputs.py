@@ -22,8 +22,7 @@ from forel.learner.settings import Settings
 from forel.learner.state import State
 from forel.store import ModelFileError
 from forel.store import files as store_files
-from forel.store.atomic import atomic_writer, remove_leftovers, temporary_path
-from forel.store.locks import exclusive_lock
+from forel.store.atomic import atomic_writer, exclusive_lock, remove_leftovers, temporary_path
 from forel.training.model import load, save
 from forel.training.train import train
 
@@ -247,7 +246,7 @@ def test_two_runs_do_not_share_a_checkpoint(clicks, tmp_path):
         pytest.raises(ValueError, match=r"m\.checkpoint: another run is writing it; wait until it ends"),
     ):
         train(clicks, SETTINGS, bits=4, checkpoint=path, resume=True)
-    holder = "import sys; from forel.store.locks import exclusive_lock\n"
+    holder = "import sys; from forel.store.atomic import exclusive_lock\n"
     holder += "with exclusive_lock(sys.argv[1]): print(flush=True); input()"
     command = [sys.executable, "-c", holder, path]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:

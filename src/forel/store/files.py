@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from safetensors import SafetensorError, safe_open
 
-from forel.store.atomic import Path, permissions, sync, temporary_path, write_error
+from forel.store.atomic import Path, permissions, sync, temporary_path, try_lock, write_error
 from forel.store.container import ChunkedArray, array_bytes, write_container
 from forel.store.header import VERSION, ModelFileError, canonical_json, checked_header, damaged
-from forel.store.locks import try_lock
 from forel.version import __version__
 
 __all__ = ["ModelFile", "open_file", "write_file"]

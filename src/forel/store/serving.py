@@ -15,14 +15,16 @@ from forel.learner.keyed import ONE_KEY
 from forel.learner.learner import Learner
 from forel.learner.locking import reading
 from forel.learner.rows import rows_of
-from forel.losses.links import BY_NAME, Link, link_by_name
+from forel.losses.links import BY_NAME, Largest, Link, Normalized, SoftmaxLink, link_by_name
 from forel.store.files import ModelFile
 from forel.store.header import built_in_loss, damaged, header_int, settings_to_json, validated_settings
 from forel.store.learners import slot_dtype, slots_in_order
 from forel.store.serving_mixture import ServingMixture, is_servable, serving_mixture
 from forel.validation import all_finite, refuse, whole
 
-__all__ = ["ServingModel", "pack_serving", "serving_model", "unpack_serving"]
+__all__ = [
+    "ServingModel", "class_link", "number_of_classes", "pack_serving", "serving_model", "unpack_serving",
+]  # fmt: skip
 
 MAX_DENSE = 1 << 24  # number of weights up to which a dense table is used, which is faster than a binary search
 
@@ -178,6 +180,37 @@ def serving_model(
     """
     with reading(model):
         return _serving_model(model, lane, dtype, X, y, mixed)
+
+
+def number_of_classes(model: Any) -> int | None:
+    """Return the number of classes of a learner or serving model; None for one margin.
+
+    >>> from forel.learner.learner import Learner
+    >>> from forel.learner.settings import Settings
+    >>> number_of_classes(Learner(4, Settings("softmax"), classes=3))
+    3
+    """
+    if isinstance(model, ServingModel):
+        return model.lanes if model.lanes > 1 else None
+    classes: int | None = model.classes
+    return classes
+
+
+def class_link(model: Any) -> Link | None:
+    """Return the link from margins to probabilities of classes, or to classes; None for one margin.
+
+    >>> from forel.learner.learner import Learner
+    >>> from forel.learner.settings import Settings
+    >>> class_link(Learner(4, Settings("logistic"), classes=3))
+    Normalized()
+    """
+    if number_of_classes(model) is None:
+        return None
+    if isinstance(model, ServingModel):
+        return model.link_function
+    if not model.settings.loss_function.link.probabilities:
+        return Largest()
+    return SoftmaxLink() if model.softmax_margins else Normalized()
 
 
 def _serving_model(

@@ -19,9 +19,8 @@ from forel.learner.keyed import ALL, CompactLearner, KeyedLearner, KeyedModels, 
 from forel.learner.learner import Learner
 from forel.learner.rows import CoalescedRows
 from forel.learner.settings import Settings
-from forel.store.atomic import Path
+from forel.store.atomic import Path, exclusive_lock
 from forel.store.header import settings_to_json, user_defined_loss
-from forel.store.locks import exclusive_lock
 from forel.training.calibrating import Calibrator, check_calibration
 from forel.training.checkpoint import Checkpoints, open_checkpoint, restore
 from forel.training.classes import count_classes, metrics_for

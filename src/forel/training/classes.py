@@ -13,7 +13,7 @@ from forel.data.labels import padded_names
 from forel.learner.settings import Settings
 from forel.losses.links import Link, Normalized, Probability, Sign, SoftmaxLink
 from forel.losses.sigmoid import log_normalized
-from forel.store.classes import class_link, number_of_classes
+from forel.store.serving import class_link, number_of_classes
 from forel.training.labels import label_kind
 from forel.training.metrics import Metrics, Report, RowScores, RunningTotals, StreamMetrics
 from forel.training.passes import Passes

@@ -23,7 +23,6 @@ from forel.losses.sigmoid import sigmoid_of_float
 from forel.notebook import card, plain
 from forel.store.atomic import Path
 from forel.store.calibration import Calibration, calibration_of, calibration_state
-from forel.store.classes import class_link, number_of_classes
 from forel.store.explaining import Explanation, explain
 from forel.store.header import damaged, settings_from_json, validated_extra
 from forel.store.keyed import block_margins
@@ -31,7 +30,7 @@ from forel.store.named_rows import NamedRows, named_rows
 from forel.store.named_weights import MOMENTS, NamedWeight, largest_weights
 from forel.store.row_scores import NewKeys, RowReader
 from forel.store.saving import read_model, write_model
-from forel.store.serving import ServingModel
+from forel.store.serving import ServingModel, class_link, number_of_classes
 from forel.training.labels import label_encoder
 from forel.training.options import model_options, updated_options
 from forel.training.scoring import evaluate_model, predict_rows

@@ -14,8 +14,7 @@ from forel.data.pipeline import ordered_blocks
 from forel.data.sources.files import fingerprints, single_sources
 from forel.data.sources.remote import is_file
 from forel.data.sources.row_cache import HEAD, CacheWriter, RowCache, has_cache_header, open_cache
-from forel.store.atomic import Path, temporary_path
-from forel.store.locks import try_lock
+from forel.store.atomic import Path, temporary_path, try_lock
 from forel.validation import refuse
 
 __all__ = [

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from forel.data import Block, Problems, read
 from forel.data.pipeline import ordered_blocks
 from forel.learner.keyed import KeyedModels
-from forel.store.classes import class_link, number_of_classes
 from forel.store.keyed import block_margins
+from forel.store.serving import class_link, number_of_classes
 from forel.training.classes import metrics_for
 from forel.training.labels import label_encoder
 from forel.training.options import model_options, updated_options

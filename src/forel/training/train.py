@@ -25,10 +25,9 @@ from forel.learner.settings import Settings
 from forel.losses import MarginLoss
 from forel.losses.custom import Function
 from forel.store import Content
-from forel.store.atomic import Path
+from forel.store.atomic import Path, exclusive_lock
 from forel.store.calibration import calibration_of
 from forel.store.header import settings_to_json, user_defined_loss
-from forel.store.locks import exclusive_lock
 from forel.store.named_weights import column_of
 from forel.training.by_key import KeyLearners, train_by_key
 from forel.training.calibrating import Calibrator, check_calibration

@@ -227,6 +227,12 @@ class KeyedModels:
         """The number of non-zero weights of all models."""
         return sum(model.learner.nonzeros for model in self.learner.models.values())
 
+    @property
+    def nbytes(self) -> int:
+        """The memory of the records of all models, in bytes."""
+        states = (model.learner.state for model in self.learner.models.values())
+        return sum(state.layout.nbytes(state.features + 1) for state in states)
+
     def guarantee(self) -> None:
         """Return None: each model has its own guarantee."""
 

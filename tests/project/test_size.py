@@ -13,12 +13,12 @@ SOURCE = pathlib.Path(__file__).parents[2] / "src" / "forel"
 # Lines of code. What is not a package of its own here belongs to the interfaces.
 BUDGETS = {
     "theory": 4200,
-    "losses": 820,
+    "losses": 810,
     "experts": 500,
     "jit": 640,
     "learner": 5300,
     "data": 7150,
-    "training": 3050,
+    "training": 3250,
     "store": 1650,
     "interfaces": 4450,
 }

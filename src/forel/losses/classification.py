@@ -88,7 +88,6 @@ class Hinge(MarginLoss):
 
     name: ClassVar[str] = "hinge"
     labels: ClassVar[Choice] = Choice((-1, 1))
-    smooth: ClassVar[bool] = False
     title: ClassVar[str] = "hinge loss"
     link: ClassVar[Sign] = Sign()
     dual_shape: ClassVar[DualShape] = DualShape.LINEAR

@@ -37,7 +37,6 @@ class Custom(MarginLoss):
     """
 
     function: Function
-    smooth: ClassVar[bool] = False
     link: ClassVar[Identity] = Identity(Clipping())
 
     @property

@@ -14,6 +14,7 @@ from forel.losses.sigmoid import sigmoid
 from forel.validation import refuse
 
 __all__ = [
+    "BY_NAME",
     "Clipping",
     "Exponential",
     "Identity",
@@ -23,7 +24,6 @@ __all__ = [
     "Probability",
     "Sign",
     "SoftmaxLink",
-    "link_by_name",
 ]
 
 
@@ -252,16 +252,6 @@ class Largest(Link):
         raise refuse("prediction", prediction, "probabilities; a class alone does not determine margins")
 
 
-def link_by_name(name: str) -> Link:
-    """Return a link by its name in model files.
-
-    >>> link_by_name("sign")
-    Sign()
-    """
-    if name not in BY_NAME:
-        raise refuse("link", name, f"one of {', '.join(BY_NAME)}")
-    return BY_NAME[name]
-
-
+# Names are those of model files.
 LINKS: tuple[Link, ...] = (Identity(), Probability(), Exponential(), Sign(), SoftmaxLink(), Normalized(), Largest())
 BY_NAME: dict[str, Link] = {link.name: link for link in LINKS}

@@ -82,7 +82,7 @@ class DualShape(Enum):
 class MarginLoss(Protocol):
     """A loss ℓ(m, y), convex in the margin m; all methods broadcast over arrays.
 
-    Attributes with a default are those of a smooth, non-negative loss of any finite label.
+    Attributes with a default are those of a non-negative loss of any finite label.
     """
 
     def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
@@ -153,11 +153,6 @@ class MarginLoss(Protocol):
     def dual_shape(self) -> DualShape:
         """How the dual value of a slope changes when the slope is multiplied by a factor below 1."""
         return DualShape.UNKNOWN
-
-    @property
-    def smooth(self) -> bool:
-        """Whether ℓ has a derivative at every margin."""
-        return True
 
     @property
     def least(self) -> float:

@@ -107,7 +107,6 @@ class EpsilonInsensitive(MarginLoss):
 
     epsilon: float = 0.1
     name: ClassVar[str] = "epsilon_insensitive"
-    smooth: ClassVar[bool] = False
     title: ClassVar[str] = "ε-insensitive loss"
     dual_shape: ClassVar[DualShape] = DualShape.LINEAR
 
@@ -197,7 +196,6 @@ class Absolute(MarginLoss):
     """
 
     name: ClassVar[str] = "absolute"
-    smooth: ClassVar[bool] = False
     title: ClassVar[str] = "mean absolute error"
     dual_shape: ClassVar[DualShape] = DualShape.LINEAR
 
@@ -239,7 +237,6 @@ class Quantile(MarginLoss):
 
     q: float = 0.5
     name: ClassVar[str] = "quantile"
-    smooth: ClassVar[bool] = False
     title: ClassVar[str] = "quantile loss"
     dual_shape: ClassVar[DualShape] = DualShape.LINEAR
 

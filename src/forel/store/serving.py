@@ -15,7 +15,7 @@ from forel.learner.keyed import ONE_KEY
 from forel.learner.learner import Learner
 from forel.learner.locking import reading
 from forel.learner.rows import rows_of
-from forel.losses.links import BY_NAME, Largest, Link, Normalized, SoftmaxLink, link_by_name
+from forel.losses.links import BY_NAME, Largest, Link, Normalized, SoftmaxLink
 from forel.store.files import ModelFile
 from forel.store.header import built_in_loss, damaged, header_int, settings_to_json, validated_settings
 from forel.store.learners import slot_dtype, slots_in_order
@@ -128,7 +128,7 @@ class ServingModel:
         """The link, with the parameters of the loss in the settings, such as the cap of Poisson loss."""
         loss = built_in_loss(self.settings)
         links = () if loss is None else (loss.link, loss.link.one_vs_rest)
-        return next((link for link in links if link.name == self.link), link_by_name(self.link))
+        return next((link for link in links if link.name == self.link), BY_NAME[self.link])
 
     @property
     def _dense(self) -> bool:

@@ -12,7 +12,7 @@ from reproduce.claim import Claim, data_files
 from reproduce.panels import panels
 from reproduce.sources import BITS, Table, clicks, load_table
 
-RATES = {"a rate each (AdaGrad)": "adagrad", "one rate, α/√t": "root", "one rate, α": "constant"}
+RATES = {"a rate each (AdaGrad)": None, "one rate, α/√t": 0.5, "one rate, α": 0.0}  # powers of t
 SCALES = tuple(2.0**k for k in range(-12, 5))
 FILES = {name: f"amazon_{name}.vw.gz" for name in ("books", "dvd", "electronics", "kitchen")} | {
     "rcv1": "rcv1_small.vw.gz"
@@ -24,10 +24,26 @@ Losses = Mapping[str, np.ndarray]
 def losses(table: Table, scales: tuple[float, ...] = SCALES) -> dict[str, np.ndarray]:
     """Return the progressive log-loss of every rate and scale, the scales as lanes of one pass."""
     found = {}
-    for name, rate in RATES.items():
-        learner = Learner(1 << BITS, Settings(rate=rate, alpha=scales))  # type: ignore[arg-type]
-        found[name] = sum(learner.learn(rows, labels) for rows, labels in table.blocks) / table.size
+    for name, power in RATES.items():
+        if power is None:
+            learner = Learner(1 << BITS, Settings(alpha=scales), mixed=False)
+            found[name] = sum(learner.learn(rows, labels) for rows, labels in table.blocks) / table.size
+        else:
+            found[name] = descend(table, np.array(scales), power) / table.size
     return found
+
+
+def descend(table: Table, scales: np.ndarray, power: float) -> np.ndarray:
+    """Return the log-loss of gradient descent with steps α/tᵖ: FTRL-Proximal with one rate and without a penalty."""
+    weights, lost, t = np.zeros(((1 << BITS) + 1, scales.size)), np.zeros(scales.size), 0
+    for rows, labels in table.blocks:
+        for r, y in enumerate(labels):
+            part, t = slice(rows.indptr[r], rows.indptr[r + 1]), t + 1
+            at, values = np.append(rows.indices[part], 1 << BITS), np.append(rows.values[part], 1.0)
+            margin = np.clip(values @ weights[at], -500.0, 500.0)
+            lost += np.logaddexp(0.0, -margin if y > 0 else margin)
+            weights[at] -= np.outer(values, scales / t**power * (1 / (1 + np.exp(-margin)) - (y > 0)))
+    return lost
 
 
 def compare(measured: Mapping[str, Losses], scales: tuple[float, ...] = SCALES) -> Claim:

@@ -26,10 +26,10 @@ LEARNERS = {
     "float64": lambda: Learner(
         FEATURES, Settings("squared", "centered", alpha=0.2, bias=False, seed=3), dtype="float64"
     ),
-    "quantile": lambda: Learner(FEATURES, Settings(Quantile(0.9), "mirror", "constant", alpha=0.1)),
+    "quantile": lambda: Learner(FEATURES, Settings(Quantile(0.9), "mirror", "adagrad", alpha=0.1)),
     "scale_free": lambda: Learner(FEATURES, Settings(rate="scale_free", l2=0.1)),
-    "every_round": lambda: Learner(FEATURES, Settings("hinge", "proximal", "root", l1=0.01, penalty_weight="every")),
-    "lanes": lambda: Learner(FEATURES, Settings("poisson", "implicit", alpha=(0.1, 0.2), radius=1.0), mixed=False),
+    "every_round": lambda: Learner(FEATURES, Settings("hinge", "mirror", l1=0.01, penalty_weight="every")),
+    "lanes": lambda: Learner(FEATURES, Settings("poisson", alpha=(0.1, 0.2), radius=1.0), mixed=False),
     "mixture": lambda: Learner(FEATURES, MIXED, certified=True),
     "drifting": lambda: Learner(FEATURES, Settings(alpha=(0.1, 1.0)), share=0.01),
     "softmax": lambda: Learner(FEATURES, Settings("softmax"), 3),

@@ -26,7 +26,7 @@ from forel.sklearn import FTRLClassifier, FTRLRegressor, estimator_of, shared
 
 CONFIGURATIONS = [
     FTRLClassifier(),
-    FTRLClassifier(loss="hinge", algorithm="mirror", rate="constant", alpha=0.01),
+    FTRLClassifier(loss="hinge", algorithm="mirror", alpha=0.01),
     FTRLClassifier(loss="squared_hinge", algorithm="centered", alpha=0.1, dtype="float64"),
     FTRLRegressor(),
     FTRLRegressor(algorithm="centered", dtype="float64", lanes=2, passes=2),
@@ -162,7 +162,7 @@ def test_pieces_are_bitwise_one_pass_and_the_fast_learner_itself(kind):
 def test_classes_may_have_any_names_and_hinges_get_their_signs(interpreted):
     X, y = clicks(400)
     names = np.array(["ham", "spam"])
-    options = {"loss": "hinge", "algorithm": "mirror", "rate": "constant", "alpha": 0.01}
+    options = {"loss": "hinge", "algorithm": "mirror", "alpha": 0.01}
     model = FTRLClassifier(**options, shuffle=False).fit(X, names[y])
     linear = Learner(60, Settings(**options), mixed=False)
     linear.learn(X, 2 * y - 1)
@@ -289,7 +289,7 @@ def test_tools_of_scikit_learn_take_the_estimators(request):
     search = GridSearchCV(make_pipeline(MaxAbsScaler(), FTRLClassifier()), {"ftrlclassifier__alpha": [0.01, 0.3]}, cv=3)
     assert search.fit(X, y).best_params_ == {"ftrlclassifier__alpha": 0.3}
     assert cross_val_score(FTRLClassifier(alpha=0.3), X, y, cv=3, scoring="neg_log_loss").min() > -np.log(2)
-    hinge = FTRLClassifier(loss="hinge", algorithm="mirror", rate="constant", alpha=0.01)
+    hinge = FTRLClassifier(loss="hinge", algorithm="mirror", alpha=0.01)
     request.getfixturevalue("interpreted")
     assert CalibratedClassifierCV(hinge, cv=3).fit(X[:200], y[:200]).predict_proba(X[:200]).shape == (200, 2)
 

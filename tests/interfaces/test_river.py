@@ -25,7 +25,7 @@ from forel.river import LinearClassifier, LinearRegressor  # noqa: E402
 MODELS = [
     LinearClassifier(alpha=0.1),
     LinearClassifier(alpha=0.1, bits=12),
-    LinearClassifier(loss="squared_hinge", algorithm="mirror", rate="constant", alpha=0.01, bits=12),
+    LinearClassifier(loss="squared_hinge", algorithm="mirror", alpha=0.01, bits=12),
     LinearRegressor(alpha=0.1),
     LinearRegressor(alpha=0.1, loss=Quantile(0.7), rate="scale_free", bits=12),
 ]
@@ -72,7 +72,7 @@ FAMILY = [
     ({}, "float64"),
     ({"rate": "scale_free", "bias": False}, "float64"),
     ({"algorithm": "mirror", "penalty_weight": "every", "l1": 0.01}, "float64"),
-    ({"algorithm": "mirror", "rate": "root", "penalty_weight": "every", "l2": 0.1}, "float64"),
+    ({"algorithm": "mirror", "penalty_weight": "every", "l2": 0.1}, "float64"),
 ]
 
 
@@ -176,7 +176,7 @@ def test_classes_may_appear_at_any_time_and_each_has_its_own_model(interpreted):
 
 
 def test_a_late_class_has_no_bound_where_time_counts(interpreted):
-    model = LinearClassifier(alpha=0.1, rate="root", certified=True)
+    model = LinearClassifier(alpha=0.1, l1=0.01, penalty_weight="every", certified=True)
     for y in "aabbc":
         model.learn_one({"x": 1.0}, y)
     assert "first occurred after 4 rows" in model.certificate("c").void

@@ -23,7 +23,7 @@ def state(model):
     """All that a model knows; lanes that wait for a class are not part of it."""
     learner = model._learner
     lanes, experts = learner.model.joined(len(learner.codes)), learner.model.experts
-    arrays = [array.tobytes() for array in (lanes.records, lanes.last_round, lanes.drift_marks, lanes.sums)]
+    arrays = [array.tobytes() for array in (lanes.records, lanes.last_round, lanes.sums)]
     counts = lanes.rounds, lanes.total_importance, lanes.n_lanes, [part.n_lanes for part in learner.parts]
     ledger = None if experts is None else experts.mixture.ledger.array.tolist()
     return arrays, counts, ledger, learner.names, learner.codes, learner.class_starts, learner.hashing

@@ -4,10 +4,10 @@ import numpy as np
 
 from forel.losses import Choice, Example, Interval, by_name
 from forel.losses.vocabulary import VOCABULARY
-from forel.theory.algorithms import FTRL, Implicit, MirrorDescent
+from forel.theory.algorithms import FTRL, MirrorDescent
 from forel.theory.geometries import Diagonal, Euclidean
 from forel.theory.penalties import ElasticNet
-from forel.theory.rates import Constant, DiagonalAdaGrad, InverseSqrt, ScaleFree
+from forel.theory.rates import DiagonalAdaGrad, ScaleFree
 from forel.theory.sets import Box, Reals
 from forel.theory.weights import EveryRound, Once
 
@@ -35,13 +35,10 @@ def reference(settings, n):
     rate = {
         "adagrad": lambda: DiagonalAdaGrad(settings.alpha, beta=settings.beta),
         "scale_free": lambda: ScaleFree(settings.alpha, settings.beta),
-        "constant": lambda: Constant(settings.alpha),
-        "root": lambda: InverseSqrt(settings.alpha, 1),
     }[settings.rate]()
     geometry = Diagonal() if rate.shape == "diagonal" else Euclidean()
-    if settings.algorithm in ("mirror", "implicit"):
-        kind = MirrorDescent if settings.algorithm == "mirror" else Implicit
-        return kind(rate, geometry, penalty, weights, region)
+    if settings.algorithm == "mirror":
+        return MirrorDescent(rate, geometry, penalty, weights, region)
     return FTRL(rate, geometry, settings.algorithm == "proximal", penalty=penalty, weights=weights, feasible=region)
 
 

@@ -15,12 +15,12 @@ CERTIFIED = [
     Settings("logistic", "proximal", "adagrad", 0.4, l1=0.02, l2=0.05),
     Settings("logistic", "proximal", "adagrad", 0.4, l1=0.01, penalty_weight="every", radius=0.5, bias=False),
     Settings("squared", "centered", "adagrad", 0.1, l2=0.05, penalty_weight="every"),
-    Settings("hinge", "centered", "root", 0.3, bias=False),
-    Settings("logistic", "proximal", "constant", 0.1, radius=0.5),
-    Settings("logistic", "proximal", "root", 0.1, l1=0.02, l2=0.05),
+    Settings("hinge", "centered", "adagrad", 0.3, bias=False),
+    Settings("logistic", "centered", "adagrad", 0.1, radius=0.5),
+    Settings("logistic", "proximal", "adagrad", 0.1, l1=0.02, l2=0.05),
     Settings("logistic", "mirror", "adagrad", 0.4, l1=0.02, l2=0.05, penalty_weight="every"),
-    Settings("squared", "mirror", "root", 0.1, radius=0.5),
-    Settings("logistic", "mirror", "constant", 0.1, l1=0.01, penalty_weight="every", bias=False),
+    Settings("squared", "mirror", "adagrad", 0.1, radius=0.5),
+    Settings("logistic", "mirror", "adagrad", 0.1, l1=0.01, penalty_weight="every", bias=False),
 ]
 
 
@@ -48,7 +48,7 @@ def test_the_certificate_equals_that_of_the_theory_for_the_same_game(settings):
     rows = np.hstack([dense, np.ones((ROUNDS, 1))]) if settings.bias else dense
     algorithm = reference(settings, N)
     trace = play(algorithm, [Example(settings.loss_function, a, y) for a, y in zip(rows, labels, strict=True)])
-    theorem = theorem_10 if algorithm.proximal and settings.rate != "constant" else theorem_1
+    theorem = theorem_10 if algorithm.proximal else theorem_1
     theorem = theorem_12 if settings.algorithm == "mirror" else theorem
     for x in (trace.points[-1], np.zeros(rows.shape[1]), np.clip(np.linspace(-1, 1, rows.shape[1]), -0.5, 0.5)):
         assert proof.regret(x) == pytest.approx(trace.regret(x, linearized=True), rel=1e-9, abs=1e-9)
@@ -144,7 +144,7 @@ def test_certificates_that_cannot_be_given_are_refused(call, message):
 def test_the_strong_ftrl_lemma_is_an_equality_from_the_kernels_sums(l2):
     """At x* = x_{T+1}, without a threshold, nothing is lost between regret and bound."""
     dense, labels = stream("logistic")
-    for settings in (Settings(alpha=0.4, l2=l2), Settings(alpha=0.4, rate="root", bias=False, l2=l2)):
+    for settings in (Settings(alpha=0.4, l2=l2), Settings(alpha=0.4, bias=False, l2=l2)):
         model = Learner(N, settings, dtype=np.float64, certified=True, mixed=False)
         model.learn(dense, labels)
         x = np.append(model.weights, model.bias)[: N + settings.bias]
@@ -157,8 +157,7 @@ def test_the_strong_ftrl_lemma_is_an_equality_from_the_kernels_sums(l2):
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        (Settings(algorithm="implicit"), "no bound for implicit updates; use algorithm='mirror'"),
-        (Settings(rate="root", l1=0.1, penalty_weight="every"), "use penalty_weight='once' or rate='adagrad'"),
+        (Settings(algorithm="mirror", rate="scale_free"), "use algorithm='proximal'"),
     ],
 )
 def test_a_void_bound_has_a_reason_and_the_regret_is_still_computed(settings, reason):

@@ -11,7 +11,6 @@ from forel.learner.experts import Filter
 from forel.learner.grid import default_grid
 from forel.learner.learner import Learner
 from forel.learner.settings import Settings
-from forel.learner.state import State
 from forel.store import ModelFileError
 from forel.training.model import load, save
 from tests.store.cases import rewritten
@@ -73,18 +72,15 @@ def test_gradients_are_the_sums_of_slopes_times_values(power):
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("value", [1.0, 2.0**16, 1e-12])
-def test_blocks_of_any_size_and_kernels_with_units_give_the_same_bits(value, monkeypatch):
+def test_blocks_of_any_size_give_the_same_bits(value):
     X, y, importance = stream()
     X[:, 4] = np.where(np.arange(ROUNDS) == 50, value, 0)
-    models = [Learner(N, SETTINGS, certified=True, mixed=False) for _ in range(3)]
+    models = [Learner(N, SETTINGS, certified=True, mixed=False) for _ in range(2)]
     models[0].learn(X, y, importance)
     for part in (slice(0, 51), slice(51, 60), slice(60, None)):
         models[1].learn(X[part], y[part], importance[part])
-    monkeypatch.setattr(State, "_with_kernels", lambda lanes, count, process: process(lanes.kernel, 0))
-    models[2].learn(X, y, importance)
-    for model in models[1:]:
-        for name in ("records", "totals"):
-            assert getattr(model.state, name).tobytes() == getattr(models[0].state, name).tobytes()
+    for name in ("records", "totals"):
+        assert getattr(models[1].state, name).tobytes() == getattr(models[0].state, name).tobytes()
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -15,8 +15,8 @@ from forel.training.model import save
 from forel.training.train import train
 
 N = 4
-ALGORITHMS = ("proximal", "centered", "mirror", "implicit")
-RATES = ("adagrad", "scale_free", "constant", "root")
+ALGORITHMS = ("proximal", "centered", "mirror")
+RATES = ("adagrad", "scale_free")
 LARGE = (1e15, 1e18, 1e23, 1e30, 3.4e38)
 EXTREMES = [
     *((v, 1.0, 1.0) for v in (0.0, 1e-30, 1e-45, 6e4, 7e4, -1e18, *LARGE)),
@@ -43,7 +43,7 @@ def finite(model):
     """Check everything that a file would store, and all predictions; return the weights."""
     pack_learner(model)  # refuses what is not finite
     lanes, weights = model.state, model.weights
-    arrays = (lanes.records, lanes.scales, lanes.drift_marks, lanes.totals, weights, model.bias)
+    arrays = (lanes.records, lanes.scales, lanes.totals, weights, model.bias)
     assert all(np.isfinite(array).all() for array in arrays)
     if model.certified:
         proof = model.certificate()
@@ -118,7 +118,7 @@ def test_softmax_likewise(interpreted):
 
 
 @pytest.mark.parametrize("lanes", [1, 3])
-@pytest.mark.parametrize("algorithm", ["proximal", "centered", "mirror", "implicit"])
+@pytest.mark.parametrize("algorithm", ["proximal", "centered", "mirror"])
 @pytest.mark.parametrize("power", [-120, -60, 60, 100])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_scale_free_models_do_not_mind_any_power_of_two(power, algorithm, lanes, interpreted):
@@ -129,7 +129,7 @@ def test_scale_free_models_do_not_mind_any_power_of_two(power, algorithm, lanes,
     units = np.float32([2.0**power, 1, 1, 1])
     alpha = 0.5 if lanes == 1 else (0.1, 0.5, 2.0)
     settings = Settings("logistic", algorithm, "scale_free", alpha, beta=0.1)
-    plain, other = (Learner(N, settings, certified=algorithm != "implicit", mixed=False) for _ in range(2))
+    plain, other = (Learner(N, settings, certified=True, mixed=False) for _ in range(2))
     assert np.array_equal(plain.progress(X, y), other.progress(X * units, y))
     assert np.array_equal(plain.weights, other.weights * units[:, None])
     assert np.array_equal(plain.loss, other.loss)

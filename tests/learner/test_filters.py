@@ -156,7 +156,6 @@ def test_loss_floors_use_the_slopes_of_filters_as_well():
 def test_what_filters_do_not_have_is_refused():
     for bad, message in (
         ({"loss": "hinge"}, "loss: got 'hinge', expected logistic or squared"),
-        ({"rate": "root"}, "rate: got 'root', expected the default"),
         ({"l1": 1.0}, "l1: got 1.0, expected 0 where algorithm='filter'"),
         ({"radius": 1.0}, "radius: got 1.0, expected None where"),
         ({"memory": 1.5}, "memory: got .1.5., expected numbers above 0 and at most 1"),

@@ -24,8 +24,8 @@ from tests.learner.reference import ROUNDS, SINGLE, N, reference, replay, stream
 def combinations():
     """Every combination of settings that is allowed."""
     for algorithm, rate, weight, penalty, radius, bias in itertools.product(
-        ("proximal", "centered", "mirror", "implicit"),
-        ("adagrad", "scale_free", "constant", "root"),
+        ("proximal", "centered", "mirror"),
+        ("adagrad", "scale_free"),
         ("once", "every"),
         ((0.0, 0.0), (0.02, 0.0), (0.0, 0.05), (0.02, 0.05)),
         (None, 0.3),
@@ -74,7 +74,7 @@ def test_lanes_uncompiled_equal_the_models_they_would_be_alone(settings, monkeyp
     monkeypatch.setattr(kernel, "kernel", lambda spec: kernel.uncompiled_kernel(spec, pad=True))
     dense, labels = stream(settings.loss, rounds=60)
     rows, alphas = sparse.csr_array(dense), (settings.alpha, 0.1)
-    certified = settings.algorithm != "implicit"
+    certified = True
     together = Learner(N, replace(settings, alpha=alphas), dtype=np.float64, certified=certified, mixed=False)
     margins = together.progress(rows, labels)
     for k, alpha in enumerate(alphas):
@@ -90,9 +90,9 @@ COVERING = [
     Settings("logistic", "proximal", "adagrad", 0.4, l1=0.02, l2=0.05),
     Settings("squared", "centered", "adagrad", 0.1, l1=0.02, penalty_weight="every", radius=0.3),
     Settings("hinge", "mirror", "adagrad", 0.2, l1=0.01, l2=0.02, penalty_weight="every", bias=False),
-    Settings("squared_hinge", "centered", "root", 0.1, l2=0.05, penalty_weight="every"),
+    Settings("squared_hinge", "centered", "adagrad", 0.1, l2=0.05, penalty_weight="every"),
     Settings("absolute", "proximal", "scale_free", 0.3, l1=0.02, radius=0.3),
-    Settings("logistic", "mirror", "constant", 0.05, l1=0.02, bias=False, penalty_weight="every"),
+    Settings("logistic", "mirror", "scale_free", 0.05, l1=0.02, bias=False, penalty_weight="every"),
 ]
 
 
@@ -111,7 +111,6 @@ LONG = [
     Settings("logistic", "proximal", "adagrad", 0.4, l1=0.02, l2=0.05),
     Settings("logistic", "proximal", "scale_free", 0.3, l1=0.02, bias=False),
     Settings("logistic", "mirror", "adagrad", 0.2, l1=0.01, l2=0.02, penalty_weight="every"),
-    Settings("logistic", "implicit", "root", 0.2, l1=0.01, penalty_weight="every"),
 ]
 
 
@@ -138,7 +137,7 @@ def check_long(settings, certified):
 @pytest.mark.parametrize("settings", LONG, ids=str)
 def test_rows_of_any_length_equal_the_reference(settings, monkeypatch):
     monkeypatch.setattr(kernel, "kernel", kernel.uncompiled_kernel)
-    check_long(settings, certified=settings.algorithm != "implicit")
+    check_long(settings, certified=True)
 
 
 @pytest.mark.slow
@@ -317,7 +316,7 @@ def test_copies_continue_as_the_model_does_with_its_scales(algorithm, certified,
 def test_a_cache_folder_that_cannot_be_made_is_done_without(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("FOREL_CACHE", str(tmp_path / "file"))
-    model = Learner(3, Settings(alpha=0.7, rate="constant", algorithm="mirror", bias=False))
+    model = Learner(3, Settings(alpha=0.7, algorithm="mirror", bias=False))
     kernel.compiled_kernel.cache_clear()
     model.learn(np.eye(3), [1, 0, 1])
     assert (model.weights.ravel() > 0).tolist() == [True, False, True]

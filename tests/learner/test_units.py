@@ -1,4 +1,4 @@
-"""Units of scale-free records: kernels with and without them agree, and files of other units are converted."""
+"""Units of scale-free records: features of any scale are learned from alike, by one kernel."""
 
 from dataclasses import replace
 
@@ -13,8 +13,7 @@ from forel.learner.kernels.spec import KernelSpec
 from forel.learner.layout import Layout
 from forel.learner.learner import Learner
 from forel.learner.settings import Settings
-from forel.learner.state import State
-from forel.learner.units import units_and_thresholds, units_of
+from forel.learner.units import ORDINARY, units_of
 
 N = 9
 
@@ -42,42 +41,53 @@ def test_units_are_powers_of_two_that_keep_every_scale_in_the_middle_of_the_rang
     assert np.all(np.frexp(units)[0] == 0.5)
     assert np.all(np.frexp((1 / units).astype(kind))[0] == 0.5)
     assert np.array_equal((1 / units).astype(kind) * units.astype(kind), np.ones(scales.size))
-    low, high = units_and_thresholds(kind)[1][1:3]
+    low, high = ORDINARY
     inside = (scales == 0) | ((low <= scales) & (scales < high))
-    assert np.array_equal(units == 1, inside)
-    ratios = (scales / units)[scales >= ends.tiny]
-    assert ratios.min() >= low
-    assert ratios.max() < high
+    assert np.array_equal(units == 1, inside | ((scales >= 1) & (scales < 2)))
+    ratios = (scales / units)[~inside & (scales >= ends.tiny)]
+    assert ratios.min() >= 1
+    assert ratios.max() < 4
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_kernels_have_the_same_units(kind):
     layout = Layout("proximal", "scale_free", "once", double=kind is np.float64)
-    names = bindings(KernelSpec("logistic", layout, units=True))
+    names = bindings(KernelSpec("logistic", layout))
     kernels = specialize([f"{HERE}.units"], f"{HERE}.reference", names)[f"{HERE}.units"]
-    starts = units_and_thresholds(kind)[1]
-    scales = np.array([0, *starts, *np.nextafter(starts, kind(0)), 1, np.finfo(kind).max], kind)
+    starts = np.array([*ORDINARY, 1e-30, 1e30], kind)
+    scales = np.array([*starts, *np.nextafter(starts, kind(0)), 1, 3, 1e-44, np.finfo(kind).max], kind)
     for s, u in zip(scales, units_of(scales), strict=True):
         assert kernels.unit(s) == (u, 1 / u)
-        assert kernels.needs_other_unit(s, kind(0)) == (u != 1)
-        assert kernels.needs_other_unit(kind(0), -s) == (u != 1)
-        assert kernels.needs_other_unit(s, kind(1)) == (u != 1)
+        assert kernels.is_ordinary(s) == (ORDINARY[0] <= s < ORDINARY[1])
 
 
-@pytest.mark.parametrize("certified", [False, True])
+POWERS = {np.float32: (2.0**-66, 2.0**66), np.float64: (2.0**-66, 2.0**-100, 2.0**66, 2.0**100)}
+
+
+@pytest.mark.parametrize(("kind", "power"), [(kind, power) for kind, powers in POWERS.items() for power in powers])
 @pytest.mark.parametrize("lanes", [1, 3])
-@pytest.mark.parametrize("algorithm", ["proximal", "centered", "mirror", "implicit"])
-@pytest.mark.parametrize("every", ["once", "every"])
-def test_kernels_with_and_without_units_have_the_same_bits(
-    every, algorithm, lanes, certified, interpreted, monkeypatch
-):
-    settings = free(algorithm=algorithm, alpha=0.5 if lanes == 1 else (0.1, 0.5, 2.0), penalty_weight=every)
-    X, y = rows()
-    one, other = (Learner(N, settings, certified=certified, mixed=False) for _ in range(2))
-    first = one.progress(X, y)
-    with_units(monkeypatch)
-    assert np.array_equal(first, other.progress(X, y))
-    same_bits(one, other)
+@pytest.mark.parametrize("algorithm", ["proximal", "centered", "mirror"])
+def test_the_unit_of_a_feature_changes_no_margin(algorithm, lanes, kind, power, interpreted):
+    settings = Settings(rate="scale_free", algorithm=algorithm, alpha=0.5 if lanes == 1 else (0.1, 0.5, 2.0))
+    X, y = rows(kind=kind)
+    one, other = (Learner(N, settings, dtype=kind, mixed=False) for _ in range(2))
+    expected, found = one.progress(X, y), other.progress(X * kind(power), y)
+    assert np.array_equal(found, expected)
+    assert np.array_equal(other.weights[:N].astype(float) * power, one.weights[:N])
+
+
+@pytest.mark.parametrize(("kind", "factor"), [(np.float32, 1e-20), (np.float32, 1e20), (np.float64, 1e-20),
+                                              (np.float64, 1e-30), (np.float64, 1e20)])  # fmt: skip
+@pytest.mark.parametrize("grid", [Settings(rate="scale_free", alpha=0.5), default_grid()], ids=["one", "default"])
+def test_features_in_any_unit_are_learned_from_as_well(grid, kind, factor, interpreted):
+    """Scale-free rates and filters in units that once fell below the smallest divisor."""
+    rng = seed(7)
+    X = rng.normal(size=(200, 4))
+    y = (X @ [2.0, -1.0, 0.5, 0.0] > 0).astype(int)
+    one, other = (Learner(4, replace(grid, full_filters=(), l1=0.0), dtype=kind, mixed=False) for _ in range(2))
+    expected, found = one.progress(X.astype(kind), y), other.progress((X * factor).astype(kind), y)
+    assert np.allclose(found, expected, rtol=1e-2, atol=1e-2)
+    assert ((found > 0) == y[:, None]).mean(axis=0).max() > 0.8
 
 
 def same_bits(one, other):
@@ -86,33 +96,9 @@ def same_bits(one, other):
     assert np.array_equal(one.weights, other.weights)
 
 
-def with_units(monkeypatch):
-    """Use the kernel for any values from the first row on."""
-    monkeypatch.setattr(State, "_with_kernels", lambda lanes, count, process: process(lanes.kernel, 0))
-
-
-COMPILED = [  # kernels that other tests compile as well
-    (Settings(rate="scale_free", alpha=0.5, l1=0.01), False),
-    (replace(default_grid(), full_filters=()), False),
-]
-
-
-@pytest.mark.parametrize(("settings", "certified"), COMPILED)
-def test_compiled_kernels_likewise(settings, certified, monkeypatch):
-    rng = seed(2)
-    X, y = rng.normal(size=(300, 40)).astype(np.float32), rng.integers(0, 2, 300)
-    one, other = (Learner(40, settings, certified=certified, mixed=False) for _ in range(2))
-    first = one.progress(X, y)
-    with_units(monkeypatch)
-    assert np.array_equal(first, other.progress(X, y))
-    same_bits(one, other)
-
-
 @pytest.mark.parametrize("lanes", [1, 3])
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("value", [2.0**16, -1e30, 1e-12, 1e-40])
 def test_blocks_of_any_size_give_the_same_bits_where_units_begin(value, lanes, interpreted):
-    """The row with the value is the first that the kernel without units does not learn from."""
     X, y = rows()
     X[:, 4] = np.where(np.arange(60) == 30, value, 0)
     importance = np.where(np.arange(60) % 7 == 3, 2.0, 1.0)
@@ -145,5 +131,5 @@ def test_records_change_units_without_a_change_of_weights(algorithm, interpreted
     gradients = before.numbers[some, before.layout.gradient_part, 0] * before.units(some)
     model.learn(np.where(some == 2, 2.0**20, 0)[None], [1], [0.0])
     after = model.state
-    assert after.units(some).tolist() == [2.0**48 if k == 2 else 1 for k in some]
+    assert after.units(some).tolist() == [2.0**20 if k == 2 else 1 for k in some]
     np.testing.assert_array_equal(after.numbers[some, after.layout.gradient_part, 0] * after.units(some), gradients)

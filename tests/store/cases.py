@@ -25,7 +25,7 @@ def stream(rounds=8, features=N, classes=2, seed=0):
 
 def parts(model):
     lanes = model.state
-    arrays = (lanes.records, lanes.scales, lanes.last_round, lanes.drift_marks, lanes.totals)
+    arrays = (lanes.records, lanes.scales, lanes.last_round, lanes.totals)
     return [a.tobytes() for a in arrays] + [lanes.rounds, model.settings, model.classes, model.certified, model.dtype]
 
 

@@ -79,7 +79,6 @@ def test_arrays_are_written_again_where_checksums_are_shorter_than_assumed():
         (Settings(rate="scale_free"), {"certified": True}),
         (Settings(rate="scale_free", alpha=(0.1, 1.0)), {"dtype": np.float64}),
         (Settings(algorithm="mirror", penalty_weight="every", l1=0.01), {"certified": True}),
-        (Settings(rate="root", algorithm="mirror", penalty_weight="every", l1=0.01), {}),
     ],
 )
 def test_models_in_chunks_have_the_bytes_of_whole_arrays(options, keywords, sparse, tmp_path, monkeypatch):

@@ -1,7 +1,5 @@
 """Incomplete, damaged, forged and foreign files are refused with a sentence."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,7 +11,7 @@ from forel.learner.learner import Learner
 from forel.learner.settings import Settings
 from forel.store import ModelFileError
 from forel.training.model import load, save
-from tests.store.cases import learned, parts, rewritten
+from tests.store.cases import learned, rewritten
 
 pytestmark = pytest.mark.usefixtures("interpreted", "unsynced")  # the content of a file does not depend on compiling
 
@@ -21,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("interpreted", "unsynced")  # the content o
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
     path = tmp_path_factory.mktemp("store") / "m"
-    model = Learner(3, Settings("squared", "mirror", "root", penalty_weight="every"), dtype="float64")
+    model = Learner(3, Settings("squared", "mirror", penalty_weight="every"), dtype="float64")
     model.state.records[:4] = [1.0, 2.0, 3.0, 4.0]
     names = Names(2)
     names.add(np.array([1, 2]), np.array([1 << 40, 2 << 40], np.uint64), lambda k: b"ab"[: k + 1])
@@ -142,7 +140,6 @@ ARRAYS = [
     ("other", np.zeros(2)),
     ("totals", np.full(6, np.inf)),
     ("totals", np.zeros(4)),
-    ("mark", np.full((2, 1), np.inf)),
     ("slots", np.array([0, 9], np.uint32)),
     ("slots", np.array([1, 0], np.uint32)),
     ("slots", np.array([1, 1], np.uint32)),
@@ -171,34 +168,6 @@ def test_update_rounds_out_of_range_are_refused(tmp_path):
         rewritten(tmp_path / "m", lambda header: None, {"last": last})
         with pytest.raises(ModelFileError, match="'last' holds invalid values"):
             load(tmp_path / "m")
-
-
-@pytest.mark.parametrize("bias", [True, False])
-def test_rounds_that_would_take_too_long_to_replay_are_refused(bias, tmp_path):
-    options = Settings("logistic", "proximal", "root", l2=0.01, penalty_weight="every", bias=bias)
-    model = learned(40, options, rounds=90)
-    save(tmp_path / "m", model)
-    rewritten(tmp_path / "m", lambda header: header.update(rounds=2**31))
-    with pytest.raises(ModelFileError, match=r"2,147,483,648 rounds, but no coordinate was updated after round 90"):
-        load(tmp_path / "m")
-    # All but one coordinate miss two billion rounds.
-    last = model.state.last_round.reshape(-1, 1).copy()
-    last[np.argmax(last)] = 2**31
-    rewritten(tmp_path / "m", lambda header: None, {"last": last})
-    with pytest.raises(ModelFileError, match=r"replaying up to 2,147,483,\d* rounds would take too long"):
-        load(tmp_path / "m")
-    # A rate with a closed form needs no replay.
-    save(tmp_path / "n", learned(40, replace(options, algorithm="mirror", rate="adagrad"), rounds=90))
-    rewritten(tmp_path / "n", lambda header: header.update(rounds=2**31))
-    assert load(tmp_path / "n").learner.rounds == 2**31
-
-
-def test_empty_rows_after_the_last_update_are_not_refused(tmp_path):
-    options = Settings("logistic", "proximal", "root", l2=0.01, penalty_weight="every", bias=False)
-    model = learned(40, options, rounds=90)
-    model.learn(np.zeros((10, 40)), [1] * 10)
-    save(tmp_path / "m", model)
-    assert parts(load(tmp_path / "m").learner) == parts(model)
 
 
 def test_foreign_newer_and_missing_files_have_their_own_errors(small, tmp_path):

@@ -57,14 +57,14 @@ _vw, _general = partial(_option, VW), partial(_option, None)
 OPTIONS = {
     "loss": _model("logistic, hinge, softmax, squared, absolute, quantile (or quantile:0.9), poisson, …"),
     "algorithm": _model(
-        "proximal (FTRL-Proximal), centered (dual averaging), mirror (gradient descent), implicit, or filter "
+        "proximal (FTRL-Proximal), centered (dual averaging), mirror (gradient descent), or filter "
         "(Gaussian; --alpha is the prior variance).",
     ),
     "alpha": _model(
         "Scale of the learning rate, to train one model; by default, experts with several rates are mixed.",
     ),
     "beta": _model("Damping of the first steps; 1 with --alpha."),
-    "rate": _model("Learning rate: adagrad (with --alpha), scale_free (mixed), constant or root (1/√t)."),
+    "rate": _model("Learning rate: adagrad (with --alpha) or scale_free (mixed)."),
     "l1": _model("Weight of the L1 penalty; 0 with --alpha, otherwise that of each expert."),
     "l2": _model("Weight of the L2 penalty."),
     "penalty_weight": _model("Add penalties once, or in every round."),

@@ -19,6 +19,7 @@ from forel.learner.certificate_sums import (
     clipping,
     difference,
 )
+from forel.learner.layout import Lane
 from forel.learner.loss_floor import LossFloor
 from forel.learner.state import BLOCK, State
 
@@ -68,7 +69,9 @@ def certificate(
         constant=float(totals[2 if primal else 1]) + added,
         l1=l1,
         l2=l2,
-        radius=None if settings.radius is None else float(state.parameters.reshape(5, -1)[4, lanes].min()),
+        radius=None
+        if settings.radius is None
+        else float(Lane(*state.parameters.reshape(len(Lane._fields), -1)[:, lanes]).radius.min()),
         result="Theorem 12" if primal else "Lemma 5",
         void=_void(state, lanes),
         rounding=evidence.rounding(lanes),
@@ -182,11 +185,10 @@ def _parts(state: State, lanes: slice, some: NDArray[np.int64]) -> Iterator[tupl
 def _part(state: State, lanes: slice, some: NDArray[np.int64]) -> tuple[tuple[Any, ...], float]:
     """Return the same for a few coordinates.
 
-    The term of the constant is −h_{0:T} at the current point for FTRL, and for Mirror Descent the regularizers around
-    the current point since the last update.
+    The term of the constant is −h_{0:T} at the current point for FTRL, and 0 for Mirror Descent.
     """
     settings, layout = state.settings, state.layout
-    p = state.parameters.reshape(5, state.n_lanes, 1)[:, lanes].astype(np.float64)
+    p = Lane(*state.parameters.reshape(-1, state.n_lanes, 1)[:, lanes].astype(np.float64))
     parts = state.numbers[some][:, :, lanes].transpose(1, 2, 0).astype(np.float64)
     x = state.weights_at(some)[:, lanes].T.astype(np.float64)
     units = state.units(some)
@@ -199,17 +201,12 @@ def _part(state: State, lanes: slice, some: NDArray[np.int64]) -> tuple[tuple[An
         columns = [layout.gradient_lanes.index(lane) for lane in range(state.n_lanes)[lanes]]
         gradients = state.gradients[some][:, columns].T.astype(np.float64) * units
     linear = parts[3] if layout.parts == 4 else gradients - z
-    strength = np.broadcast_to(layout.strength(n, _scales(state, some), p, state.rounds), z.shape)
-    recent = np.zeros(1)
-    if layout.keeps_strength:
-        # A record has the strength of its last update; the strength added since then is around the current weight.
-        recent = np.where(n > 0, strength - n, 0.0)
-        linear = linear + recent * x
+    strength = np.broadcast_to(layout.strength(n, _scales(state, some), p), z.shape)
     penalized = (some < state.features).astype(np.float64)
     total = state.rounds if settings.penalty_weight == "every" else min(state.rounds, 1)
-    l1, l2 = total * p[2] * penalized, total * p[3] * penalized
+    l1, l2 = total * p.l1 * penalized, total * p.l2 * penalized
     objective = (gradients - linear) * x + l1 * np.abs(x) + 0.5 * (strength + l2) * x * x
-    term = float(np.sum(0.5 * recent * x * x if layout.primal else -objective))
+    term = 0.0 if layout.primal else float(np.sum(-objective))
     return (gradients, strength, linear, l1, l2), term
 
 
@@ -217,17 +214,10 @@ def _void(state: State, lanes: slice) -> str:
     """Return why no theorem bounds the regret; empty if one does."""
     if rows := int(state.clipped[lanes].max()):
         return clipping(state.layout, rows)
-    if state.settings.rule == "implicit":
-        return "the survey proves no bound for implicit updates; use algorithm='mirror'"
     if state.layout.primal and state.settings.rate == "scale_free":
         return (
             "Mirror Descent adds the strength of a growing scale around the current weights, which is not counted; "
             "use algorithm='proximal'"
-        )
-    if state.layout.catch_up in ("drift", "replay"):
-        return (
-            "with rate='root' and a penalty in every round, strength is added around weights that are not computed; "
-            "use penalty_weight='once' or rate='adagrad'"
         )
     return ""
 

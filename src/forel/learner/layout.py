@@ -7,17 +7,30 @@ g_{1:t} of a few lanes follow at the end of a record, so that a coordinate touch
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BINS", "CONCAVITY", "FACTS", "SUMS", "Layout", "record_width"]
+__all__ = ["BINS", "CONCAVITY", "FACTS", "SUMS", "Lane", "Layout", "record_width"]
 
 SUMS = 6  # float64 sums of each lane: loss, Σ g·x, half-sum, penalty clock, ΣΣ g_{1:t}², clipped rows
 BINS = 64  # of the histogram of slopes that certificates of log-loss need; bin b is from (b/64)⁴ to ((b + 1)/64)⁴
 CONCAVITY = 4  # the number of rows, and sums of the coefficients of forel.learner.kernels.concavity
 FACTS = 2  # the largest |importance − 1|, and the largest rounding error of a label
+
+
+class Lane(NamedTuple):
+    """Parameters of one lane, or a row for each of them: 1/α, β, λ1, λ2, and the radius R.
+
+    Filters, which have no penalties, have 1 − memory in place of λ2.
+    """
+
+    inverse_alpha: Any
+    beta: Any
+    l1: Any
+    l2: Any
+    radius: Any
 
 
 def record_width(numbers: int) -> int:
@@ -51,8 +64,8 @@ class Layout:
     3
     """
 
-    rule: Literal["centered", "proximal", "mirror", "implicit", "filter"]
-    rate: Literal["adagrad", "scale_free", "constant", "root"]
+    rule: Literal["centered", "proximal", "mirror", "filter"]
+    rate: Literal["adagrad", "scale_free"]
     penalty_weight: Literal["once", "every"]
     lanes: int = 1
     double: bool = False
@@ -79,7 +92,7 @@ class Layout:
     @property
     def primal(self) -> bool:
         """Whether the state is the point itself, as in Mirror Descent, instead of a dual vector."""
-        return self.rule in ("mirror", "implicit")
+        return self.rule == "mirror"
 
     @property
     def parts(self) -> int:
@@ -126,48 +139,28 @@ class Layout:
         return 4 if self.scale_in_record else record_width(self.lanes * self.parts)
 
     @property
-    def catch_up(self) -> Literal["none", "decay", "drift", "replay"]:
-        """How the penalties of skipped rounds are applied to a coordinate when it occurs again."""
-        proximal = self.rule == "proximal"
-        if self.penalty_weight == "once" or self.rule == "centered" or (proximal and self.rate != "root"):
-            return "none"
-        if proximal:
-            return "replay"
-        return "drift" if self.rate == "root" else "decay"
-
-    @property
     def keeps_round(self) -> bool:
-        """Whether the round of the last update of each coordinate is kept."""
-        return self.catch_up in ("decay", "replay")
-
-    @property
-    def keeps_strength(self) -> bool:
-        """Whether a record keeps the strength of the round of its last update, in place of n."""
-        return self.rate == "root" and self.rule != "centered" and self.catch_up == "none"
+        """Whether the round of the last update of each coordinate is kept: penalties of skipped rounds are to come."""
+        return self.penalty_weight == "every" and self.primal
 
     def nbytes(self, slots: int) -> int:
         """Return the memory of ``slots`` coordinates in bytes."""
         numbers = self.width + int(self.separate_scales)
-        counters = int(self.keeps_round) + self.lanes * (self.catch_up == "drift")
-        return slots * (numbers * self.dtype.itemsize + counters * 8)
+        return slots * (numbers * self.dtype.itemsize + int(self.keeps_round) * 8)
 
     def sizes(self, slots: int) -> dict[str, int]:
         """Return the sizes of the separate arrays; 1 for those that are not used."""
         return {
             "scales": slots if self.separate_scales else 1,
             "last_round": slots if self.keeps_round else 1,
-            "drift_marks": slots * self.lanes if self.catch_up == "drift" else 1,
         }
 
-    def strength(self, n: NDArray[Any], scale: Any, parameters: NDArray[Any], rounds: int) -> Any:
+    def strength(self, n: NDArray[Any], scale: Any, p: Lane) -> Any:
         """Return 1/η_T of coordinates, from n in the units of values: the formula of the kernels for arrays.
 
-        >>> Layout("proximal", "adagrad", "once").strength(np.array([9.0]), 1.0, np.array([10.0, 1.0]), 5)
+        >>> Layout("proximal", "adagrad", "once").strength(np.array([9.0]), 1.0, Lane(10.0, 1.0, 0.0, 0.0, 1.0))
         array([40.])
         """
-        inverse_alpha, beta = parameters[0], parameters[1]
         if self.rate == "scale_free":
-            return scale * (beta * scale + np.sqrt(n)) * inverse_alpha
-        if self.rate == "adagrad":
-            return (beta + np.sqrt(n)) * inverse_alpha
-        return inverse_alpha if self.rate == "constant" else np.sqrt(rounds + 1) * inverse_alpha
+            return scale * (p.beta * scale + np.sqrt(n)) * p.inverse_alpha
+        return (p.beta + np.sqrt(n)) * p.inverse_alpha

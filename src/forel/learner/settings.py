@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from forel.learner.experts import MIXERS, Filter, FullFilter, Mixer
-from forel.learner.units import units_and_thresholds
+from forel.learner.layout import Lane
+from forel.learner.units import ORDINARY
 from forel.losses import Labels, MarginLoss
 from forel.losses.custom import Function
 from forel.losses.labels import uses_signs
@@ -19,8 +20,8 @@ from forel.validation import constants, number, refuse, whole
 
 __all__ = ["Settings"]
 
-Algorithm = Literal["proximal", "centered", "mirror", "implicit", "filter"]
-RateName = Literal["adagrad", "scale_free", "constant", "root"]
+Algorithm = Literal["proximal", "centered", "mirror", "filter"]
+RateName = Literal["adagrad", "scale_free"]
 
 MAX_PARAMETER = {"float32": 1e18, "float64": 1e150}  # so that strengths stay in range
 MIN_POSITIVE = float(np.finfo(np.float64).tiny)
@@ -37,9 +38,9 @@ class Settings:
         ``Quantile(0.9)``, or a function of margin and label that returns value and slope and is convex in the margin.
         Its attribute ``labels``, if it has one, is the domain of labels, such as ``Choice((-1, 1))``; without it, two
         classes are coded 0 and 1. Further attributes are in :class:`forel.losses.custom.Custom`
-    algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit",
-        or "filter" (a diagonal Gaussian filter: a mean and a variance of every weight), for log-loss and squared loss
-    rate : "adagrad", "scale_free" (independent of the units of features), "constant", or "root" (α/√(t + 1))
+    algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), or
+        "filter" (a diagonal Gaussian filter: a mean and a variance of every weight), for log-loss and squared loss
+    rate : "adagrad", or "scale_free" (independent of the units of features)
     alpha, beta : parameters of the rate; a filter has no rate, and these are its variance and shrinkage, as in
         :class:`forel.learner.experts.Filter`
     l1, l2 : weights of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²
@@ -76,8 +77,6 @@ class Settings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.loss_function.joint and self.algorithm == "implicit":
-            raise refuse("loss", self.loss_function.name, "a loss of one margin where algorithm='implicit'")
         _choice("algorithm", self.algorithm, get_args(Algorithm))
         _choice("rate", self.rate, get_args(RateName))
         object.__setattr__(self, "filters", tuple(Filter(*one) for one in self.filters))
@@ -217,12 +216,6 @@ class Settings:
         values = {n: v[lane] for n in LANE_PARAMETERS if isinstance(v := getattr(self, n), tuple)}
         return replace(self, filters=(), full_filters=(), **values)
 
-    @property
-    def rule(self) -> Algorithm:
-        """The algorithm, with equivalent ones under one name."""
-        # A constant rate adds no strength after r_0, so that proximal and centered are the same algorithm.
-        return "centered" if (self.algorithm, self.rate) == ("proximal", "constant") else self.algorithm
-
     @cached_property
     def loss_function(self) -> MarginLoss:
         """The loss as an object; ``loss`` may also be its name or a function.
@@ -288,22 +281,19 @@ class Settings:
         return kind(self.loss_function.parameter(dtype))
 
     def parameters(self, lanes: int, dtype: DTypeLike) -> NDArray[Any]:
-        """Return the parameters of the kernels, a row each and a column for each lane: 1/α, β, λ1, λ2, R.
-
-        Filters, which have no penalties, have 1 − memory in place of λ2.
-        """
+        """Return the parameters of the kernels, a row each and a column for each lane, in the order of ``Lane``."""
         largest = np.finfo(dtype).max
         radius = largest if self.radius is None else np.minimum(self.radius, largest)
         fourth = 1 - np.asarray(self.memory) if self.algorithm == "filter" else self.l2
-        columns = (1 / np.asarray(self.alpha), self.beta, self.l1, fourth, radius)
-        filters = [(1 / f.variance, f.shrinkage, 0, 1 - f.memory, largest) for f in self.filters]
+        columns = Lane(1 / np.asarray(self.alpha), self.beta, self.l1, fourth, radius)
+        filters = [Lane(1 / f.variance, f.shrinkage, 0, 1 - f.memory, largest) for f in self.filters]
         rows = np.column_stack([[np.resize(row, self.first_filter) for row in columns], *map(np.transpose, filters)])
         with np.errstate(over="ignore"):
             parameters = np.array([np.resize(row, lanes) for row in rows]).astype(dtype)
         limit = MAX_PARAMETER[np.dtype(dtype).name]
         if self.rate == "scale_free":  # whose strengths grow with the scale of a feature
-            limit /= float(units_and_thresholds(np.dtype(dtype))[1][2])
-        if not parameters[:4].max() <= limit:
+            limit /= ORDINARY[1]  # the largest scale in its unit
+        if not np.delete(parameters, Lane._fields.index("radius"), axis=0).max() <= limit:
             raise ValueError(
                 f"alpha, beta, l1, l2: got {self.alpha, self.beta, self.l1, self.l2}, expected 1/alpha and the others "
                 f"to be at most {limit:g}, so that strengths are within the range of {np.dtype(dtype)}"

@@ -5,10 +5,9 @@ This module owns these arrays: it allocates, resizes, copies and joins them.
 
 import mmap
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -39,7 +38,7 @@ WIDE = 1 << 10  # bytes of records that are in small pages
 PAGE = 1 << 12  # bytes of a small page
 NO_RESERVE = 0x4000 if sys.platform == "linux" else 0  # addresses without memory, which Python has no name for
 LARGE = 1 << 32  # bytes of arrays that are in small pages
-LANE_TABLES = ("state", "mark")  # tables with a column for each lane
+LANE_TABLES = ("state",)  # tables with a column for each lane
 CLOCK = 3  # the sum that depends only on the number of rounds
 
 LabelCoding = Literal["shared", "classes", "signs"]
@@ -87,12 +86,12 @@ class State:
         shape, double = s.loss_function.dual_shape, self.dtype == np.float64
         histogram = shape is DualShape.ENTROPY
         concavity = (histogram and not s.loss_function.joint) or shape is DualShape.CONCAVE
-        filters = lanes if s.rule == "filter" else len(s.filters)
+        filters = lanes if s.algorithm == "filter" else len(s.filters)
         needs = self.certified, histogram, concavity
         kept = certified_lanes(s) if self.certified and s.filters else ()
-        self.layout = Layout(s.rule, s.rate, s.penalty_weight, lanes, double, *needs, filters, kept)
+        self.layout = Layout(s.algorithm, s.rate, s.penalty_weight, lanes, double, *needs, filters, kept)
         self.parameters = s.parameters(lanes, self.dtype).ravel()
-        self._kernels: tuple[Any, ...] = ()
+        self._kernel: Any = None
 
     def reset(self) -> None:
         """Return to the state before the first row; the system commits memory when coordinates are first used."""
@@ -115,7 +114,6 @@ class State:
         self._scales = aligned_zeros(sizes["scales"], self.dtype)
         self.scales[-1] = 1  # a constant feature is always 1
         self.last_round = np.zeros(sizes["last_round"], np.int64)
-        self.drift_marks = np.zeros(sizes["drift_marks"])
         self.totals = np.zeros((SUMS + self.layout.dual_sums) * self.n_lanes)
 
     def empty_like(
@@ -130,54 +128,36 @@ class State:
 
     @property
     def spec(self) -> KernelSpec:
-        """The spec of the kernel for rows with values of any scale."""
+        """The spec of the kernel."""
         s, loss = self.settings, self.settings.loss_function
-        per_class, units = self.labels != "shared" or loss.joint, s.rate == "scale_free"
-        settings = s.n_settings if per_class else 1
-        return KernelSpec(loss.kernel, self.layout, s.bias, self.labels, settings, loss.joint, units)
+        settings = s.n_settings if self.labels != "shared" or loss.joint else 1
+        return KernelSpec(loss.kernel, self.layout, s.bias, self.labels, settings, loss.joint)
 
     @property
     def kernel(self) -> Any:
-        """The compiled functions for rows with values of any scale."""
-        from forel.learner.kernels.kernel import kernel
-
-        return kernel(self.spec)
-
-    def _with_kernels(self, count: int, process: Callable[[Any, int], int]) -> int:
-        """Process items with the kernel without units until it stops, then with the general one; return how many."""
+        """The compiled functions."""
         from forel.learner.kernels import kernel
 
-        if not self._kernels:
-            spec = self.spec
-            specs = (replace(spec, units=False), spec) if spec.units else (spec,)
-            self._kernels = tuple(map(kernel.kernel, specs))
-        done = 0
-        for each in self._kernels:
-            if done < count:
-                done += process(each, done)
-        return done
+        if self._kernel is None:
+            self._kernel = kernel.kernel(self.spec)
+        return self._kernel
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_kernels": ()}
+        return {**self.__dict__, "_kernel": None}
 
     def learn(self, rows: Rows, labels: NDArray[Any], importance: NDArray[Any], out: NDArray[Any]) -> int:
         """Predict and then learn each row in turn; return the number of rows before the first loss that is not finite.
 
         Margins before learning are written to ``out``, unless it is empty. Rows of negative importance are held out.
         """
-        longest = rows.longest + 1
-
-        def process(kernel: Any, start: int) -> int:
-            inputs = rows.indptr[start:], rows.indices, rows.values, labels[start:], importance[start:]
-            margins = out[start:].ravel()
-            count = int(kernel.learn(*inputs, *self.arrays, self.shape, longest, self.totals, margins))
-            learned = importance[start : start + count]
-            learned = learned[learned >= 0]
-            self.note(importance=np.abs(learned - 1))
-            self.rounds, self.total_importance = self.rounds + learned.size, summed(self.total_importance, learned)
-            return count
-
-        return self._with_kernels(rows.number, process)
+        inputs = *rows, labels, importance
+        margins = out.ravel()
+        count = int(self.kernel.learn(*inputs, *self.arrays, self.shape, rows.longest + 1, self.totals, margins))
+        learned = importance[:count]
+        learned = learned[learned >= 0]
+        self.note(importance=np.abs(learned - 1))
+        self.rounds, self.total_importance = self.rounds + learned.size, summed(self.total_importance, learned)
+        return count
 
     def note(self, **errors: NDArray[Any]) -> None:
         """Note facts about rows that certificates need: how far importances are from 1, and rounded labels from y."""
@@ -198,12 +178,7 @@ class State:
     def predict(self, rows: Rows, out: NDArray[Any]) -> None:
         """Write the margin of every row and lane."""
         rows = self.within_scales(rows)
-
-        def process(kernel: Any, start: int) -> int:
-            inputs = rows.indptr[start:], rows.indices, rows.values
-            return int(kernel.score(*inputs, *self.arrays, self.totals, False, out[start:].ravel()))
-
-        self._with_kernels(rows.number, process)
+        self.kernel.score(*rows, *self.arrays, self.totals, False, out.ravel())
 
     @property
     def _rows(self) -> NDArray[Any]:
@@ -231,7 +206,7 @@ class State:
         >>> state = State(2, Settings(rate="scale_free"), 1)
         >>> state.scales[:2] = 1.7e18, 0.3
         >>> np.log2(state.units(slice(None)))
-        array([48.,  0.,  0.])
+        array([60.,  0.,  0.])
         """
         return units_of(self.scales[coordinates]) if self.settings.rate == "scale_free" else np.ones(1)
 
@@ -239,8 +214,7 @@ class State:
     def arrays(self) -> tuple[Any, ...]:
         """The arguments of every kernel function: arrays, rounds, key of the rounding noise, parameters."""
         scales = self.records[self.layout.scale_offset :] if self.layout.gradient_lanes else self._scales
-        separate = scales, self.last_round, self.drift_marks
-        return self.records, *separate, self.rounds, self.settings.noise_key, self.parameters
+        return self.records, scales, self.last_round, self.rounds, self.settings.noise_key, self.parameters
 
     @property
     def sums(self) -> NDArray[np.float64]:
@@ -274,8 +248,6 @@ class State:
             tables["gradients"] = self.gradients
         if layout.keeps_round:
             tables["last"] = self.last_round.reshape(slots, 1)
-        if layout.catch_up == "drift":
-            tables["mark"] = self.drift_marks.reshape(slots, self.n_lanes)
         return tables
 
     def nonzero_rows(self) -> NDArray[np.int64]:
@@ -336,14 +308,8 @@ class State:
         """Return the weights of coordinates, a column for each lane."""
         out = np.empty((coordinates.size, self.n_lanes), self.dtype)
         indices = coordinates.astype(index_dtype(self.features))
-
-        def process(kernel: Any, start: int) -> int:
-            part, zeros = indices[start:], np.zeros(coordinates.size - start, self.dtype)
-            ends = np.append(np.arange(0, part.size, CHUNK), part.size)
-            rows = int(kernel.score(ends, part, zeros, *self.arrays, self.totals, True, out[start:].ravel()))
-            return int(ends[rows])
-
-        self._with_kernels(coordinates.size, process)
+        ends, zeros = np.append(np.arange(0, indices.size, CHUNK), indices.size), np.zeros(indices.size, self.dtype)
+        self.kernel.score(ends, indices, zeros, *self.arrays, self.totals, True, out.ravel())
         return out
 
     @property
@@ -463,8 +429,6 @@ def split_binary(state: State, settings: int = 1) -> None:
     numbers[:, 0, first] = 0 - numbers[:, 0, first]
     numbers[:, 2:, first] = 0 - numbers[:, 2:, first]
     state.all_sums[:, second] = state.all_sums[:, first]
-    if "mark" in state.tables:
-        state.tables["mark"][:, second] = state.tables["mark"][:, first]
 
 
 def clear_lanes(state: State, some: slice) -> None:

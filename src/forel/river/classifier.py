@@ -41,10 +41,9 @@ class LinearClassifier(base.MiniBatchClassifier):
     ----------
     alpha, beta : parameters of the rate; without alpha, settings are mixed as by :func:`forel.train`
     l1, l2 : weights of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²
-    algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit",
-        or "filter" (a Gaussian filter with prior variance alpha and shrinkage beta)
-    rate : "adagrad" (the default with alpha), "scale_free" (scale-invariant, the default of a mixture), "constant", or
-        "root" (α/√(t + 1))
+    algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), or
+        "filter" (a Gaussian filter with prior variance alpha and shrinkage beta)
+    rate : "adagrad" (the default with alpha) or "scale_free" (scale-invariant, the default of a mixture)
     loss : "logistic", "hinge" or "squared_hinge"; only the first has probabilities
     penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)
     radius : weights stay in [−radius, radius]; None for no bound
@@ -218,8 +217,8 @@ class LinearClassifier(base.MiniBatchClassifier):
         late, weight = starts[lane]
         proof = replace(proof, rounds=proof.rounds - late, weight=proof.weight - weight)
         settings = self._learner.lanes.settings
-        if late and (settings.penalty_weight == "every" or settings.rate == "root"):
-            void = f"the class {label!r} first occurred after {late} rows, which its penalty or rate counts"
+        if late and settings.penalty_weight == "every":
+            void = f"the class {label!r} first occurred after {late} rows, which its penalty counts"
             return replace(proof, void=proof.void or void)
         return proof
 

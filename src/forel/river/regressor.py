@@ -39,10 +39,9 @@ class LinearRegressor(base.MiniBatchRegressor):
     alpha, beta : parameters of the rate; predictions far from 0 need a large alpha. Without alpha, settings are mixed
         as by :func:`forel.train`
     l1, l2 : weights of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²
-    algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit",
-        or "filter" (a Gaussian filter with prior variance alpha and shrinkage beta)
-    rate : "adagrad" (the default with alpha), "scale_free" (scale-invariant, the default of a mixture), "constant", or
-        "root" (α/√(t + 1))
+    algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), or
+        "filter" (a Gaussian filter with prior variance alpha and shrinkage beta)
+    rate : "adagrad" (the default with alpha) or "scale_free" (scale-invariant, the default of a mixture)
     loss : "squared", "absolute", "huber", "quantile", "epsilon_insensitive", or one of ``forel.losses`` such as
         ``Quantile(0.9)``
     penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)

@@ -48,10 +48,9 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         settings of :func:`forel.learner.grid.default_grid`
     beta : damping of the first steps; None for 1, or 0.01 if ``alpha`` is None
     l1, l2 : weights of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²; ``l1=None`` is 0, or part of the grid if ``alpha`` is None
-    algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit",
-        or "filter" (a Gaussian filter with prior variance alpha and shrinkage beta)
-    rate : "adagrad", "scale_free" (scale-invariant), "constant", or "root" (α/√(t + 1)); None for the first, or the
-        second if ``alpha`` is None
+    algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), or
+        "filter" (a Gaussian filter with prior variance alpha and shrinkage beta)
+    rate : "adagrad" or "scale_free" (scale-invariant); None for the first, or the second if ``alpha`` is None
     loss : "logistic", "hinge", "squared_hinge", "softmax" (all classes in one loss), or a function of margin and
         label (0 or 1) that returns value and slope
     penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)

@@ -24,10 +24,9 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         settings of :func:`forel.learner.grid.default_grid`
     beta : damping of the first steps; None for 1, or 0.01 if ``alpha`` is None
     l1, l2 : weights of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²; ``l1=None`` is 0, or part of the grid if ``alpha`` is None
-    algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit",
-        or "filter" (a Gaussian filter with prior variance alpha and shrinkage beta)
-    rate : "adagrad", "scale_free" (scale-invariant), "constant", or "root" (α/√(t + 1)); None for the first, or the
-        second if ``alpha`` is None
+    algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), or
+        "filter" (a Gaussian filter with prior variance alpha and shrinkage beta)
+    rate : "adagrad" or "scale_free" (scale-invariant); None for the first, or the second if ``alpha`` is None
     loss : "squared", "absolute", "huber", "quantile", "epsilon_insensitive" or "poisson" (counts, whose mean is the
         exponential of the margin), one of ``forel.losses`` such as ``Quantile(0.9)``, or a function of margin and
         label that returns value and slope

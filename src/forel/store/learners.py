@@ -17,15 +17,13 @@ from forel.learner.mixture import Mixture
 from forel.learner.state import State
 from forel.store.container import CHUNK_BYTES, ChunkedArray
 from forel.store.files import ModelFile
-from forel.store.header import ModelFileError, damaged, header_int, settings_from_json, settings_to_json
+from forel.store.header import damaged, header_int, settings_from_json, settings_to_json
 from forel.validation import all_finite
 
 __all__ = ["LEARNERS", "pack_dense", "pack_learner", "slot_dtype", "slots_in_order", "unpack_learner"]
 
 LEARNERS = "linear", "mixture"
 BLOCK = 1 << 22  # number of records that are checked at a time
-MAX_REPLAYED = 10**9  # rounds; compiled code replays some 40 million per second
-MAX_EMPTY_ROWS = 1 << 20  # rows without features at the end of a stream, for a model without a bias
 
 
 def slot_dtype(slots: int) -> Any:
@@ -126,7 +124,7 @@ def unpack_learner(file: ModelFile, loss: Any = None) -> Learner:
     if header["gradient_lanes"] != list(lanes.layout.gradient_lanes):
         raise damaged(f"gradients of the lanes {header['gradient_lanes']} are not those of the settings")
     dual = file.array("dual", np.float64, (lanes.dual_sums.size,)) if lanes.certified else np.zeros(0)
-    _read_tables(file, lanes, stored, rounds, settings.bias)
+    _read_tables(file, lanes, stored, rounds)
     for name, array in {"totals": totals, "dual": dual, **own_arrays}.items():
         _check_values(name, array, rounds)
     lanes.sums[:], lanes.rounds, lanes.total_importance = totals.reshape(lanes.sums.shape), rounds, float(weight)
@@ -139,19 +137,15 @@ def unpack_learner(file: ModelFile, loss: Any = None) -> Learner:
     return learner
 
 
-def _read_tables(file: ModelFile, lanes: State, stored: int, rounds: int, bias: bool) -> None:
+def _read_tables(file: ModelFile, lanes: State, stored: int, rounds: int) -> None:
     """Read the records of all slots, or of those that are stored, into the tables of a new learner."""
     slots = lanes.features + 1
     chosen: Any = slots_in_order(file, stored, slots, slots) if file.has("slots") else None
-    last_updates: list[NDArray[Any]] = []
     for name, table in lanes.tables.items():
         for start, chunk in file.chunks(name, table.dtype, (stored, *table.shape[1:])):
             _check_values(name, chunk, rounds)
-            if name == "last" and lanes.layout.catch_up == "replay":
-                last_updates.append(chunk[chunk > 0])
             stop = start + len(chunk)
             table[slice(start, stop) if chosen is None else chosen[start:stop]] = chunk
-    _check_replay(last_updates, rounds, bias)
 
 
 def slots_in_order(file: ModelFile, count: int, slots: int, end: int) -> NDArray[Any]:
@@ -175,25 +169,3 @@ def _check_values(name: str, values: NDArray[Any], rounds: int) -> None:
     valid = (values.min() >= 0 and values.max() <= rounds) if name == "last" else all_finite(values)
     if not valid:
         raise damaged(f"{name!r} holds invalid values")
-
-
-def _check_replay(last_updates: list[NDArray[Any]], rounds: int, bias: bool) -> None:
-    """Raise if replaying skipped rounds one by one would not end, because the number of rounds is wrong.
-
-    Parameters
-    ----------
-    last_updates : rounds in which coordinates were last updated, in chunks
-    rounds : number of rounds of the model
-    bias : whether the model has a bias, which every round updates
-    """
-    chunks = [chunk for chunk in last_updates if chunk.size]
-    if not chunks:
-        return
-    first, last = min(int(chunk.min()) for chunk in chunks), max(int(chunk.max()) for chunk in chunks)
-    if rounds - last > (0 if bias else MAX_EMPTY_ROWS):
-        raise damaged(f"the header counts {rounds:,} rounds, but no coordinate was updated after round {last:,}")
-    if rounds - first > MAX_REPLAYED:
-        raise ModelFileError(
-            f"rate='root' with a penalty every round: replaying up to {rounds - first:,} rounds would take too long; "
-            "train with penalty_weight='once', or with rate='adagrad'"
-        )

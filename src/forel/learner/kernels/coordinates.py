@@ -10,6 +10,7 @@ from forel.learner.kernels.reference import (
     LINE_SIZE,
     ONE,
     PADDED,
+    PARAMETERS,
     PREFETCH_DISTANCE,
     RECORDS_STRADDLE_LINES,
     SCALE_WIDTH,
@@ -29,7 +30,7 @@ def row_lanes(parameters):
     Of a power of two the compiler knows that it is either 0 or PADDED, and adds no loops for remainders.
     """
     if PADDED >= 4:
-        return parameters.shape[0] // 5 & PADDED
+        return parameters.shape[0] // PARAMETERS & PADDED
     return PADDED
 
 

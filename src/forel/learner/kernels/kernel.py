@@ -22,22 +22,20 @@ __all__ = ["compiled_kernel", "kernel", "routine", "uncompiled_kernel"]
 HERE = "forel.learner.kernels"
 MODULES = (
     "stochastic_rounding",
-    "rates",
     "updates",
     "units",
     "filters",
-    "skipped_rounds",
     "coordinates",
     "padded_lanes",
-    "row_slopes",
-    "LANES",
     "row_losses",
+    "LANES",
     "certificate_terms",
 )
 ROWS = ("learn_one", "predict_one")  # functions of one row
-# Functions by module. Those of one row are not called through the cache; the last module needs many lanes.
-FUNCTIONS = {"loops": ("learn", "score"), "one_row": ROWS, "chosen_lanes": ("chosen_weights",)}
-SCORING = ("score", "chosen_weights", "predict_one")  # functions that do not depend on the loss
+# By module; functions of one row are not called through the cache.
+FUNCTIONS = {"loops": ("learn", "score"), "one_row": ROWS}
+NAMES = tuple(name for names in FUNCTIONS.values() for name in names)
+SCORING = ("score", "predict_one")  # functions that do not depend on the loss
 
 
 class Kernel:
@@ -45,7 +43,7 @@ class Kernel:
 
     def __init__(self, spec: KernelSpec) -> None:
         scoring = scoring_spec(spec)
-        self._specs = {name: scoring if name in SCORING else spec for name in _names(spec)}
+        self._specs = {name: scoring if name in SCORING else spec for name in NAMES}
         for name in self._specs.keys() - set(ROWS):
             if isinstance(self._specs[name].loss, str):  # a user's loss is compiled by numba in every process
                 setattr(self, name, _cached_function(name, self._specs[name]))
@@ -71,16 +69,6 @@ def kernel(spec: KernelSpec) -> Any:
     return Kernel(spec)
 
 
-def _names(spec: KernelSpec) -> tuple[str, ...]:
-    """Return the names of the functions of a spec."""
-    return tuple(name for module in _homes(spec) for name in FUNCTIONS[module])
-
-
-def _homes(spec: KernelSpec) -> tuple[str, ...]:
-    """Return the modules with functions of a spec."""
-    return tuple(FUNCTIONS)[: 2 if spec.layout.single else 3]
-
-
 def scoring_spec(spec: KernelSpec) -> KernelSpec:
     """Return the spec for predictions and weights, which depend neither on the loss nor on how labels are coded.
 
@@ -88,7 +76,7 @@ def scoring_spec(spec: KernelSpec) -> KernelSpec:
     True
     """
     layout = replace(spec.layout, histogram=False, concavity=False)
-    return KernelSpec(KernelSpec.reference().loss, layout, bias=spec.bias, units=spec.units)
+    return KernelSpec(KernelSpec.reference().loss, layout, bias=spec.bias)
 
 
 @lru_cache(maxsize=256)
@@ -119,7 +107,8 @@ def uncompiled_kernel(spec: KernelSpec, pad: bool = False) -> ModuleType:
     """
     names = {**bindings(spec, pad), "STOCHASTIC_ROUNDING": False}
     loss = getattr(spec.loss, "py_func", spec.loss)
-    return _functions(spec, names, loss, None)
+    plain = _functions(spec, names, loss, None)
+    return _module({name: uncompiled(getattr(plain, name)) for name in NAMES})
 
 
 @lru_cache(maxsize=64)
@@ -129,8 +118,7 @@ def compiled_kernel(spec: KernelSpec) -> ModuleType:
     A user-defined loss is compiled in every process if it depends on more than numbers and compiled functions.
     """
     if disabled():
-        plain = uncompiled_kernel(spec)
-        return _module({name: uncompiled(getattr(plain, name)) for name in _names(spec)})
+        return uncompiled_kernel(spec)
     import numba
 
     from forel.learner.kernels.intrinsics import available
@@ -153,10 +141,10 @@ def _functions(spec: KernelSpec, names: dict[str, Any], loss: Any, name: str | N
         concavity = getattr(found[f"{HERE}.concavity"], loss, None)
         curvature = getattr(found[f"{HERE}.losses"], f"{loss}_curvature", None)
         loss = getattr(found[f"{HERE}.losses"], loss)
-    modules = [f"{HERE}.{lanes if each == 'LANES' else each}" for each in (*MODULES, *_homes(spec))]
+    modules = [f"{HERE}.{lanes if each == 'LANES' else each}" for each in (*MODULES, *FUNCTIONS)]
     names = {**names, "loss": loss, "concavity": concavity, "curvature": curvature}
     copies = specialize(modules, reference, names, {f"{HERE}.many_lanes": f"{HERE}.{lanes}"}, name)
-    homes = {each: copies[f"{HERE}.{each}"] for each in _homes(spec)}
+    homes = {each: copies[f"{HERE}.{each}"] for each in FUNCTIONS}
     return _module({name: getattr(home, name) for each, home in homes.items() for name in FUNCTIONS[each]})
 
 

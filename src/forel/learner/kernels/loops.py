@@ -11,39 +11,33 @@ from forel.learner.kernels.certificate_terms import (
     add_to_histogram,
     sample_gradient_squares,
 )
-from forel.learner.kernels.coordinates import bias_coordinate, certified_lane, lane, row_lanes, stored_lanes
+from forel.learner.kernels.coordinates import bias_coordinate, certified_lane, row_lanes, stored_lanes
 from forel.learner.kernels.many_lanes import (
     gather_row,
     scratch_size,
     step_row,
     weight_at,
 )
-from forel.learner.kernels.rates import round_strength
 from forel.learner.kernels.reference import (
     BIAS,
-    BY_ROUND,
     CERTIFIED,
     CERTIFIED_LANES,
     CONCAVE,
-    DRIFTS,
     FILTERS,
     FIRST_FILTER,
     HISTOGRAM,
     LANES,
     LIMIT,
     PADDED,
+    PARAMETERS,
     REAL,
     REAL_ONE,
     ROW_BOUND_TERMS,
     ROW_CLIPPED,
     ROW_FILTERS,
-    ROW_NEXT_STRENGTH,
     ROW_SIZE,
     ROW_SLOPE,
-    ROW_STEP,
-    ROW_STRENGTH,
     STOCHASTIC_ROUNDING,
-    SUM_CLOCK,
     SUM_LIMIT,
     SUM_LOSS,
     USER_LOSS,
@@ -56,21 +50,20 @@ from forel.learner.kernels.reference import (
     release,
 )
 from forel.learner.kernels.row_losses import row_losses
-from forel.learner.kernels.skipped_rounds import clock_tick
 from forel.learner.kernels.stochastic_rounding import noise_of
 from forel.learner.kernels.updates import penalty_total, penalty_weight
 
 
 @inline_ir
-def allocate_work(state, scales, last_round, drift_marks, totals, parameters, longest):
+def allocate_work(state, scales, last_round, totals, parameters, longest):
     """Allocate the work arrays of the kernel and return them with the arrays of the learner."""
     own_parameters = allocate(parameters, np.uint64(parameters.shape[0] // LANES * PADDED))
     row, sums = allocate(parameters, np.uint64(ROW_SIZE)), allocate(totals, np.uint64(3 * PADDED))
     scratch = allocate(parameters, scratch_size(longest))
-    for j in range(5):
+    for j in range(PARAMETERS):
         for k in range(PADDED):  # padding has the parameters of the last lane, so that its numbers are in range, too
             own_parameters[j * PADDED + k] = parameters[j * LANES + min(k, LANES - 1)]
-    w = Work(state, scales, last_round, drift_marks, totals, own_parameters, row, scratch, sums)
+    w = Work(state, scales, last_round, totals, own_parameters, row, scratch, sums)
     if FILTERS > 0:
         for k in range(FIRST_FILTER, LANES):
             row[ROW_FILTERS + k] = REAL_ONE
@@ -87,8 +80,8 @@ def release_work(w):
 
 
 @inline
-def begin_row(w, t):
-    """Reset the values of the row, and set the strengths of rates that depend only on the round."""
+def begin_row(w):
+    """Reset the values of the row."""
     row = w.row
     for k in range(row_lanes(w.parameters)):
         row[k] = REAL(0)
@@ -97,10 +90,6 @@ def begin_row(w, t):
         w.sums[k] = 0.0
         w.sums[PADDED + k] = 0.0
         w.sums[2 * PADDED + k] = 0.0
-        if BY_ROUND:
-            p = lane(w.parameters, k)
-            row[ROW_STRENGTH + k] = REAL(round_strength(t, p))
-            row[ROW_NEXT_STRENGTH + k] = REAL(round_strength(t + 1, p))
 
 
 @inline
@@ -131,24 +120,16 @@ def add_losses(w):
                 return False
     inside = True
     for k in range(row_lanes(w.parameters)):
-        slopes_fit = (abs(row[ROW_STEP + k]) <= LIMIT) & (abs(row[ROW_SLOPE + k]) <= LIMIT)
-        inside &= slopes_fit & (sums[PADDED + k] <= SUM_LIMIT)
+        inside &= (abs(row[ROW_SLOPE + k]) <= LIMIT) & (sums[PADDED + k] <= SUM_LIMIT)
     if not inside:
         for k in range(LANES):
             fits = abs(row[ROW_SLOPE + k]) <= LIMIT and sums[PADDED + k] <= SUM_LIMIT
             row[ROW_CLIPPED + k] = row[ROW_CLIPPED + k] if fits else REAL_ONE
-            row[ROW_STEP + k], row[ROW_SLOPE + k] = clipped(row[ROW_STEP + k]), clipped(row[ROW_SLOPE + k])
+            row[ROW_SLOPE + k] = clipped(row[ROW_SLOPE + k])
             sums[PADDED + k] = sums[PADDED + k] if sums[PADDED + k] <= SUM_LIMIT else SUM_LIMIT
     for k in range(stored_lanes(w.parameters)):
         w.totals[SUM_LOSS + k] += sums[PADDED + k]
     return True
-
-
-@inline
-def advance_clock(w):
-    """Add this round to the penalty clocks, after the weights were computed and before they are updated."""
-    for k in range(LANES):
-        w.totals[SUM_CLOCK + k] += clock_tick(np.float64(w.row[ROW_NEXT_STRENGTH + k]), lane(w.parameters, k))
 
 
 @inline
@@ -185,36 +166,31 @@ def write_weights(w, indices, lo, hi, out):
 
 @entry
 def learn(
-    indptr, indices, values, labels, importance, state, scales, last_round, drift_marks, t, key, parameters, shape,
+    indptr, indices, values, labels, importance, state, scales, last_round, t, key, parameters, shape,
     longest, totals, out,
 ):  # fmt: skip
     """Predict each row in turn, then learn from it; return the number of rows.
 
     Margins before learning are written to ``out``, unless it is empty. A row of negative importance is held out: it is
-    predicted and is not a round. Learning stops at a row whose user-defined loss is not finite or that needs a unit
-    other than 1.
+    predicted and is not a round. Learning stops at a row whose user-defined loss is not finite.
     """
-    w = allocate_work(state, scales, last_round, drift_marks, totals, parameters, longest)
+    w = allocate_work(state, scales, last_round, totals, parameters, longest)
     done = labels.shape[0]
     for r in range(labels.shape[0]):
         lo, hi = np.uint64(indptr[r]), np.uint64(indptr[r + 1])
         penalty_sum, penalty = REAL(penalty_total(t)), REAL(penalty_weight(t + 1))
-        begin_row(w, t)
-        if not gather_row(w, t, indices, values, lo, hi, BIAS, penalty_sum):
-            done = r
-            break
+        begin_row(w)
+        gather_row(w, t, indices, values, lo, hi, BIAS, penalty_sum)
         clip_margins(w)
         if out.shape[0] > 0:
             for k in range(stored_lanes(w.parameters)):
                 out[r * LANES + k] = w.row[k]
         if importance[r] < REAL(0):
             continue
-        row_losses(w, indices, values, lo, hi, labels[r], importance[r], shape, penalty)
+        row_losses(w, labels[r], importance[r], shape)
         if not add_losses(w):
             done = r
             break
-        if DRIFTS:
-            advance_clock(w)
         noise_z, noise_n = rounding_noise(t, key)
         step_row(w, t, indices, values, lo, hi, BIAS, penalty, noise_z, noise_n)
         if CERTIFIED:
@@ -226,22 +202,17 @@ def learn(
 
 
 @entry
-def score(indptr, indices, values, state, scales, last_round, drift_marks, t, key, parameters, totals, of_weights, out):
-    """Write the margins of every row and lane, or the weights of every index; return the number of rows.
-
-    It stops at a row that needs a unit other than 1.
-    """
-    longest, done = 0, indptr.shape[0] - 1
+def score(indptr, indices, values, state, scales, last_round, t, key, parameters, totals, of_weights, out):
+    """Write the margins of every row and lane, or the weights of every index."""
+    longest = 0
     for r in range(indptr.shape[0] - 1):
         longest = max(longest, indptr[r + 1] - indptr[r])
-    w = allocate_work(state, scales, last_round, drift_marks, totals, parameters, longest + 1)
+    w = allocate_work(state, scales, last_round, totals, parameters, longest + 1)
     penalty_sum = REAL(penalty_total(t))
     for r in range(indptr.shape[0] - 1):
         lo, hi = np.uint64(indptr[r]), np.uint64(indptr[r + 1])
-        begin_row(w, t)
-        if not gather_row(w, t, indices, values, lo, hi, BIAS, penalty_sum):
-            done = r
-            break
+        begin_row(w)
+        gather_row(w, t, indices, values, lo, hi, BIAS, penalty_sum)
         if of_weights:
             write_weights(w, indices, lo, hi, out)
         else:
@@ -249,4 +220,3 @@ def score(indptr, indices, values, state, scales, last_round, drift_marks, t, ke
             for k in range(stored_lanes(w.parameters)):
                 out[r * LANES + k] = w.row[k]
     release_work(w)
-    return done

@@ -1,7 +1,6 @@
 """Compile-time constants, decorators and intrinsics of the kernel modules, with the values of the reference kernel.
 
-The modules of a kernel (``rates``, ``updates``, ``filters``, ``skipped_rounds``, ``padded_lanes``, ``row_slopes``,
-``single_lane`` or ``many_lanes``, ``row_losses``, ``loops``, ``one_row``) import everything that
+The modules of a kernel (``kernel.MODULES``) import everything that
 depends on the settings from here.
 Imported as they are, they run uncompiled: FTRL-Proximal with AdaGrad rates, one lane, float64. ``specialize`` executes
 the same source with the constants of another :class:`~forel.learner.kernels.spec.KernelSpec` and with numba's
@@ -19,13 +18,10 @@ import numpy as np
 from forel.learner.kernels.intrinsics import plain
 from forel.learner.kernels.spec import KernelSpec
 from forel.learner.layout import BINS as HISTOGRAM_BINS
-from forel.learner.layout import Layout
-from forel.learner.units import units_and_thresholds
+from forel.learner.layout import Lane, Layout
+from forel.learner.units import ORDINARY, largest_unit
 
 __all__ = ["Lane", "Work", "bindings", "constants"]
-
-# Parameters of one lane: 1/α, β, λ1, λ2, and the radius R; filters have 1 − memory in place of λ2.
-Lane = namedtuple("Lane", "inverse_alpha beta l1 l2 radius")
 
 # Arrays of the learner, and work arrays of the kernel for the current row.
 #   state       a record for each coordinate: for each lane z and n, with a certificate also g_{1:t}, and Σσx for
@@ -33,14 +29,13 @@ Lane = namedtuple("Lane", "inverse_alpha beta l1 l2 radius")
 #   scales      largest |value| of each coordinate, where records have no space for it; with filters and a certificate,
 #               the state from the first scale on, which is followed by g_{1:t} of a few lanes, in the coordinate's unit
 #   last_round  round in which each coordinate was last updated, where penalties apply in every round
-#   drift_marks value of the lane's penalty clock at that round, for rates 1/√t
 #   totals      running sums of each lane, by SUM_ offsets
 #   parameters  of each lane, in the order of ``Lane``
 #   row         values of the current row for each lane, by ROW_ offsets
 #   scratch     values of the row's coordinates
 #   sums        three float64 for each lane: an estimate of Σ G², G = g_{1:t} after the step, from a sample; the row's
 #               loss, later its g·x; the same estimate in units of the coordinates' scales
-Work = namedtuple("Work", "state scales last_round drift_marks totals parameters row scratch sums")
+Work = namedtuple("Work", "state scales last_round totals parameters row scratch sums")
 
 
 def undecorated(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -52,22 +47,21 @@ def constants(spec: KernelSpec, pad: bool = True) -> dict[str, Any]:
     """Return the compile-time constants of a spec by name; ``pad`` is whether lanes fill whole vectors."""
     layout, real, lanes = spec.layout, spec.layout.dtype.type, spec.layout.lanes
     line_size = 64 // layout.dtype.itemsize
-    rate, rule = layout.rate, layout.rule
     padded = _padded(layout) if pad else lanes
-    powers, thresholds = units_and_thresholds(layout.dtype)
     return {
         "REAL": real,
         "ZERO": np.uint64(0),
         "ONE": np.uint64(1),
         "REAL_ZERO": real(0),
         "REAL_ONE": real(1),
-        "TINY": np.float32(1e-30),  # a Python float would promote float32 to float64
+        "TINY": real(np.finfo(real).tiny) / np.finfo(real).eps,  # of divisors, whose inverse is in range
         "MAX": np.finfo(real).max,
         "GRADIENT_LIMIT": real(1e150 if layout.double else 1e19),  # its square does not overflow
         "LIMIT": real(1e300 if layout.double else 1e30),  # of margins and slopes
         "SUM_LIMIT": 1e290,
         # The learner
         "LANES": lanes,
+        "PARAMETERS": len(Lane._fields),
         "PADDED": padded,  # lanes in the row and in scratch
         "SETTINGS": spec.settings,
         "UNROLLED": _unrolled(layout, padded),
@@ -77,29 +71,17 @@ def constants(spec: KernelSpec, pad: bool = True) -> dict[str, Any]:
         "USER_LOSS": not isinstance(spec.loss, str),
         "JOINT": spec.joint,
         # Rates
-        "SUMS_SQUARES": rate in ("adagrad", "scale_free"),
-        "SCALE_FREE": rate == "scale_free",
-        "CONSTANT": rate == "constant",
-        "BY_ROUND": rate in ("constant", "root"),
-        "KEEPS_STRENGTH": layout.keeps_strength,
-        # Kernels of scale-free rates either support all units of records, or stop at rows that need one other than 1
-        "UNITS": rate == "scale_free" and spec.units,
-        "STOPS_AT_OTHER_UNITS": rate == "scale_free" and not spec.units,
-        "POWERS": tuple(powers),
-        "INVERSE_POWERS": tuple(1 / powers),
-        "THRESHOLDS": tuple(thresholds),
+        "SCALE_FREE": layout.rate == "scale_free",
+        "LARGEST_UNIT": real(largest_unit(layout.dtype)),
+        "FIRST_ORDINARY": real(ORDINARY[0]),
+        "FIRST_LARGE": real(ORDINARY[1]),
         # Algorithms
         "PRIMAL": layout.primal,
-        "IMPLICIT": rule == "implicit",
-        "PROXIMAL": rule == "proximal",
+        "PROXIMAL": layout.rule == "proximal",
         "FILTERS": layout.filters,
         "FIRST_FILTER": lanes - layout.filters,
         "EVERY_ROUND": layout.penalty_weight == "every",
-        "DECAYS": layout.catch_up == "decay",
-        "DRIFTS": layout.catch_up == "drift",
-        "REPLAYS": layout.catch_up == "replay",
-        "CATCHES_UP": layout.catch_up != "none",
-        "KEEPS_ROUND": layout.keeps_round,
+        "DECAYS": layout.keeps_round,
         # Certificates and rounding
         "CERTIFIED": layout.certified,
         "HISTOGRAM": layout.certified and layout.histogram,
@@ -122,26 +104,21 @@ def constants(spec: KernelSpec, pad: bool = True) -> dict[str, Any]:
         "RECORDS_STRADDLE_LINES": _straddle(layout.width, line_size),
         # Rows of ``Work.row`` and ``Work.totals``
         "ROW_MARGIN": 0,
-        "ROW_STEP": padded,  # slope of the step, which differs from that of the loss for implicit updates
-        "ROW_SLOPE": 2 * padded,
-        "ROW_STRENGTH": 3 * padded,  # 1/η_{t−1} and 1/η_t of rates that depend only on the round
-        "ROW_NEXT_STRENGTH": 4 * padded,
-        "ROW_BOUND_TERMS": 5 * padded,  # Σ g²/S + σx², for algorithms whose state is the point
-        "ROW_CLIPPED": 6 * padded,  # whether a number was clipped
-        # Of filters, at offsets that FTRL-Proximal with scale-free rates does not use:
-        "ROW_DAMPED": 3 * padded,  # slope of the step
-        "ROW_CURVATURE": 4 * padded,  # second derivative of the loss
-        "ROW_VARIANCE": 5 * padded,  # variance of the margin
+        "ROW_SLOPE": padded,
+        "ROW_BOUND_TERMS": 2 * padded,  # Σ g²/S + σx², for algorithms whose state is the point
+        "ROW_VARIANCE": 2 * padded,  # variance of the margin, for filters
+        "ROW_CLIPPED": 3 * padded,  # whether a number was clipped
+        "ROW_DAMPED": 4 * padded,  # slope of the step of a filter
+        "ROW_CURVATURE": 5 * padded,  # second derivative of the loss
         # Of lanes whose gradients are kept after scales, after a 0 for the scale:
-        "ROW_KEPT": 7 * padded,  # slopes
-        "ROW_KEPT_NOISE": 7 * padded + 4,  # noise of their sums
-        "ROW_FILTERS": 7 * padded + 8 * bool(layout.gradient_lanes),  # 1 for filters, 0 for settings
-        "ROW_RECORD": 8 * padded + 8 * bool(layout.gradient_lanes),  # a padded record
-        "ROW_SIZE": 12 * padded + 8 * bool(layout.gradient_lanes),
+        "ROW_KEPT": 6 * padded,  # slopes
+        "ROW_KEPT_NOISE": 6 * padded + 4,  # noise of their sums
+        "ROW_FILTERS": 6 * padded + 8 * bool(layout.gradient_lanes),  # 1 for filters, 0 for settings
+        "ROW_RECORD": 7 * padded + 8 * bool(layout.gradient_lanes),  # a padded record
+        "ROW_SIZE": 11 * padded + 8 * bool(layout.gradient_lanes),
         "SUM_LOSS": 0,
         "SUM_LINEARIZED": lanes,  # Σ g·x
         "SUM_BOUND_TERMS": 2 * lanes,  # ½ Σ g²/S + σx²
-        "SUM_CLOCK": 3 * lanes,  # penalty clock of rates 1/√t
         "SUM_SQUARES": 4 * lanes,  # ΣΣ G², sampled
         "SUM_CLIPPED": 5 * lanes,  # rows in which a number was clipped
         "SUM_SCALED": 6 * lanes,  # ΣΣ (G/scale)², sampled
@@ -159,7 +136,7 @@ def _padded(layout: Layout) -> int:
     """
     return (
         layout.lanes
-        if layout.lanes == 1 or (layout.lanes == 4 and not layout.filters) or layout.catch_up != "none"
+        if layout.lanes == 1 or (layout.lanes == 4 and not layout.filters) or layout.keeps_round
         else -(-layout.lanes // 8) * 8
     )
 

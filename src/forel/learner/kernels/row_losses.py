@@ -1,30 +1,27 @@
-"""The losses of a row, and the slopes of the lanes' steps.
-
-The slope of the step is that of the loss, except for implicit updates, which use the slope at the point after the step.
-"""
+"""The losses of a row and their slopes, and the slopes in the form that the steps of many lanes need."""
 
 import numpy as np
 
-from forel.learner.kernels.coordinates import lane, row_lanes
+from forel.learner.kernels.coordinates import certified_lane, row_lanes
 from forel.learner.kernels.filters import row_curvature
-from forel.learner.kernels.many_lanes import AFTER, X, coordinate, scratch_offset
-from forel.learner.kernels.rates import accumulate, root, strength
 from forel.learner.kernels.reference import (
-    BIAS,
+    CERTIFIED_LANES,
     FILTERS,
-    IMPLICIT,
+    GRADIENT_LIMIT,
     JOINT,
     LANES,
-    MAX,
     PADDED,
     PER_CLASS,
     REAL,
     REAL_ONE,
     REAL_ZERO,
+    ROW_CLIPPED,
     ROW_CURVATURE,
-    ROW_NEXT_STRENGTH,
+    ROW_DAMPED,
+    ROW_KEPT,
+    ROW_KEPT_NOISE,
     ROW_SLOPE,
-    ROW_STEP,
+    ROW_VARIANCE,
     SETTINGS,
     SIGNED,
     USER_LOSS,
@@ -32,8 +29,6 @@ from forel.learner.kernels.reference import (
     inline_ir,
     loss,
 )
-from forel.learner.kernels.units import in_units
-from forel.learner.kernels.updates import argmin
 
 
 @inline
@@ -60,7 +55,7 @@ def margin_losses(w, label, importance, shape):
     for k in range(row_lanes(w.parameters)):
         value, slope = value_and_slope(row[k], target(label, k), shape)
         sums[PADDED + k] = np.float64(importance) * np.float64(value)
-        row[ROW_STEP + k] = row[ROW_SLOPE + k] = importance * slope
+        row[ROW_SLOPE + k] = importance * slope
         if FILTERS > 0:
             row[ROW_CURVATURE + k] = row_curvature(row[k], importance)
 
@@ -75,66 +70,45 @@ def softmax_losses(w, label, importance):
             top = k if row[k] > row[top] else top
         rest = 0.0
         for k in range(s, LANES, SETTINGS):
-            row[ROW_STEP + k] = np.exp(row[k] - row[top])
-            rest += 0.0 if k == top else np.float64(row[ROW_STEP + k])
+            row[ROW_SLOPE + k] = np.exp(row[k] - row[top])
+            rest += 0.0 if k == top else np.float64(row[ROW_SLOPE + k])
         sums[PADDED + s] = np.float64(importance) * (np.float64(row[top] - row[label_lane]) + np.log1p(rest))
         others = 0.0
         for k in range(s, LANES, SETTINGS):
-            row[ROW_STEP + k] *= importance / REAL(1 + rest)
-            others += 0.0 if k == label_lane else np.float64(row[ROW_STEP + k])
-        row[ROW_STEP + label_lane] = -others
-        for k in range(s, LANES, SETTINGS):
-            row[ROW_SLOPE + k] = row[ROW_STEP + k]
-
-
-@inline
-def implicit_slopes(w, indices, values, lo, hi, label, importance, shape, penalty):
-    """Replace the slopes of the step by s = ℓ'(m(s)), with m(s) the margin after a step along s.
-
-    The solution is between 0 and the slope at the current point. Secant steps and bisection alternate: fast where the
-    slope is smooth, and convergent where it jumps.
-    """
-    row, scratch = w.row, w.scratch
-    for k in range(LANES):
-        p = lane(w.parameters, k)
-        for i in range(hi - lo + BIAS):
-            v, penalized, s, n, _, _ = coordinate(w, indices, values, lo, hi, i, k)
-            g = row[ROW_SLOPE + k] * v
-            n = min(accumulate(n, g * g, row[ROW_NEXT_STRENGTH + k], REAL_ZERO), MAX)
-            scratch[scratch_offset(i, k) + AFTER] = strength(root(n), s, row[ROW_NEXT_STRENGTH + k], p)
-        inner, outer = 0.0, np.float64(row[ROW_SLOPE + k])  # ends of the bracket
-        inner_excess, outer_excess = -outer, 0.0
-        for iteration in range(200):
-            s = outer if iteration == 0 else (inner + outer) / 2
-            if iteration > 0 and s in (inner, outer):
-                break
-            if iteration % 2 == 0 and iteration > 0:
-                secant = inner - inner_excess * (outer - inner) / (outer_excess - inner_excess)
-                s = secant if min(inner, outer) < secant < max(inner, outer) else s
-            m = REAL_ZERO
-            for i in range(hi - lo + BIAS):
-                v, penalized, _, _, u, inverse = coordinate(w, indices, values, lo, hi, i, k)
-                c, alpha, scaled = scratch_offset(i, k), penalty * penalized, in_units(p, u, inverse)
-                x, after = scratch[c + X], scratch[c + AFTER]
-                m += v * argmin(REAL(s) * v - after * x, after, alpha * scaled.l1, alpha * scaled.l2, scaled.radius)
-            _, slope = value_and_slope(m, target(label, k), shape)
-            excess = s - np.float64(importance) * np.float64(slope)
-            if excess == 0:
-                inner = outer = s
-                break
-            if (excess > 0) == (row[ROW_SLOPE + k] > 0):
-                outer, outer_excess = s, excess
-            else:
-                inner, inner_excess = s, excess
-        row[ROW_STEP + k] = outer
+            row[ROW_SLOPE + k] *= importance / REAL(1 + rest)
+            others += 0.0 if k == label_lane else np.float64(row[ROW_SLOPE + k])
+        row[ROW_SLOPE + label_lane] = -others
 
 
 @inline_ir
-def row_losses(w, indices, values, lo, hi, label, importance, shape, penalty):
+def row_losses(w, label, importance, shape):
     """Write losses and slopes of the row in every lane."""
     if JOINT:
         softmax_losses(w, label, importance)
     else:
         margin_losses(w, label, importance, shape)
-        if IMPLICIT:
-            implicit_slopes(w, indices, values, lo, hi, label, importance, shape, penalty)
+
+
+@inline
+def gather_kept_slopes(w, noise):
+    """Put the slopes of the lanes whose gradients are kept after scales in the order of these gradients.
+
+    Values in the unit of their coordinate are far from the range of the type, so that sums of their products with
+    slopes within GRADIENT_LIMIT do not overflow; other slopes are left out, and their rows count as clipped.
+    """
+    row = w.row
+    for m in range(CERTIFIED_LANES):
+        k = certified_lane(m)
+        slope = row[ROW_SLOPE + k]
+        inside = abs(slope) <= GRADIENT_LIMIT
+        row[ROW_CLIPPED + k] = row[ROW_CLIPPED + k] if inside else REAL_ONE
+        row[ROW_KEPT + 1 + m] = slope if inside else REAL_ZERO
+        row[ROW_KEPT_NOISE + 1 + m] = -noise if slope != 0 else REAL_ZERO  # a sum that does not change is not rounded
+
+
+@inline
+def damp_slopes(w):
+    """Divide the slopes of filters by 1 + hS."""
+    for k in range(row_lanes(w.parameters)):
+        damping = REAL_ONE + w.row[ROW_CURVATURE + k] * w.row[ROW_VARIANCE + k]
+        w.row[ROW_DAMPED + k] = w.row[ROW_SLOPE + k] / damping

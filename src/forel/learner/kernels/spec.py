@@ -25,7 +25,6 @@ class KernelSpec:
     labels : "shared" by all lanes; or one lane per class against the rest, coded 0 and 1 ("classes") or ±1 ("signs")
     settings : number of lanes of one class, one for each setting; the lanes of a class are adjacent
     joint : whether all classes share one loss, that of softmax
-    units : for scale-free rates, whether the kernel supports rows with scales whose unit is not 1
 
     >>> KernelSpec.reference().layout.dtype
     dtype('float64')
@@ -37,7 +36,6 @@ class KernelSpec:
     labels: Literal["shared", "classes", "signs"] = "shared"
     settings: int = 1
     joint: bool = False
-    units: bool = False
 
     @classmethod
     def reference(cls) -> "KernelSpec":

@@ -1,18 +1,43 @@
-"""The update of one coordinate: from state to weight, and from gradient to state."""
+r"""The update of one coordinate: from state to weight, and from gradient to state.
 
-from forel.learner.kernels.rates import accumulate, root, strength, strength_gain
+``n`` is Σg², from which the learning rate follows as a strength $1/\eta_t$.
+"""
+
+import math
+
+import numpy as np
+
 from forel.learner.kernels.reference import (
     EVERY_ROUND,
     GRADIENT_LIMIT,
-    IMPLICIT,
     KEEPS_POINTS,
     MAX,
     PRIMAL,
     PROXIMAL,
+    SCALE_FREE,
     TINY,
     inline_ir,
 )
 from forel.learner.kernels.stochastic_rounding import add
+
+
+@inline_ir
+def strength(root_n, scale, p):
+    """Return 1/η: (β + √n)/α, or s(βs + √n)/α with s the largest |value|."""
+    if SCALE_FREE:
+        return scale * (p.beta * scale + root_n) * p.inverse_alpha
+    return (p.beta + root_n) * p.inverse_alpha
+
+
+@inline_ir
+def strength_gain(root_before, root_after, scale, p):
+    """Return σ = 1/η_t − 1/η_{t−1} from √n before and after; exactly 0 where n did not change.
+
+    The growth of a scale is not part of it, because it adds a regularizer centered at 0.
+    """
+    if SCALE_FREE:
+        return scale * (root_after - root_before) * p.inverse_alpha
+    return (root_after - root_before) * p.inverse_alpha
 
 
 @inline_ir
@@ -56,24 +81,20 @@ def next_state(z, x, g, gain, after, penalty, p, noise):
 
 
 @inline_ir
-def step(z, n, x, root_n, g, h, scale, current_strength, next_strength, penalty, p, noise_z, noise_n):
-    """Return z and n after a step along g, and terms of certificates: h, the noise of z and n, σ, h²/S + σx².
-
-    h is the gradient of the loss; it differs from g for implicit updates.
-    """
+def step(z, n, x, root_n, g, scale, penalty, p, noise_z, noise_n):
+    """Return z and n after a step along g, and terms of certificates: g, the noise of z and n, σ, g²/S + σx²."""
     zero = x - x
     g = min(max(g, -GRADIENT_LIMIT), GRADIENT_LIMIT)
-    h = min(max(h, -GRADIENT_LIMIT), GRADIENT_LIMIT) if IMPLICIT else g
     # A sum that does not change is not rounded.
-    noise_z, noise_n = (noise_z, noise_n) if h != 0 else (zero, zero)
+    noise_z, noise_n = (noise_z, noise_n) if g != 0 else (zero, zero)
     # The gain is computed from n as stored: the next round's gain corrects this round's rounding.
-    stored = min(accumulate(n, h * h, next_strength, noise_n), MAX)
-    after_root = root(stored)
-    gain = strength_gain(root_n, after_root, scale, current_strength, next_strength, p)
-    after = strength(after_root, scale, next_strength, p)
-    bound_term = h * h / max(after, TINY) + gain * x * x if KEEPS_POINTS else zero
+    stored = min(add(n, g * g, noise_n), MAX)
+    after_root = np.sqrt(stored)
+    gain = strength_gain(root_n, after_root, scale, p)
+    after = strength(after_root, scale, p)
+    bound_term = g * g / max(after, TINY) + gain * x * x if KEEPS_POINTS else zero
     z = next_state(z, x, g, gain, after, penalty, p, noise_z)
-    return z, stored, h, noise_z, noise_n, gain, bound_term
+    return z, stored, g, noise_z, noise_n, gain, bound_term
 
 
 @inline_ir
@@ -90,3 +111,19 @@ def penalty_weight(t):
     if EVERY_ROUND:
         return 1
     return 1 if t == 1 else 0
+
+
+@inline_ir
+def decayed(x, strength, skipped, p):
+    """Return x after ``skipped`` rounds of equal strength without a gradient, but with penalties.
+
+    In each, |x| ← max(0, (S|x| − λ1)/(S + λ2)): the distance to the fixed point −λ1/λ2 shrinks by S/(S + λ2).
+    """
+    if skipped <= 0 or x == 0:
+        return x
+    if p.l2 > 0:
+        change, ratio = -skipped * math.log1p(p.l2 / strength), p.l1 / p.l2
+        size = abs(x) * math.exp(change) + ratio * math.expm1(change)
+    else:
+        size = abs(x) - skipped * p.l1 / strength if strength > 0 else x * 0
+    return math.copysign(max(size, x * 0), x)

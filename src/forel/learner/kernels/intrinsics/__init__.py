@@ -15,7 +15,7 @@ from forel.learner.kernels.intrinsics import plain
 
 __all__ = ["available"]
 
-PUBLIC = {"address": ("carray", "pointer"), "exponents": ("binade",)}
+PUBLIC = {"address": ("carray", "pointer"), "exponents": ("binade", "inverse_power")}
 PRIVATE = {
     "gradients": ("add_gradients",),
     "prefetch": ("prefetch",),

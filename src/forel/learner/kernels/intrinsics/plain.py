@@ -16,6 +16,7 @@ __all__ = [
     "binade",
     "carray",
     "gather_records",
+    "inverse_power",
     "load_lanes",
     "load_values",
     "pointer",
@@ -65,6 +66,11 @@ def prefetch(array, place):
 def binade(x):
     """Return the power of two at or below |x|; 0 for 0."""
     return x * 0 + (math.ldexp(1.0, math.frexp(abs(x))[1] - 1) if x != 0 else 0.0)
+
+
+def inverse_power(x):
+    """Return 1/x for a power of two whose inverse is a normal number."""
+    return (x - x + 1) / x
 
 
 def add_gradients(scales, at, scale, change, row, slopes, noise, v):

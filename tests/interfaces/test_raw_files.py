@@ -121,7 +121,8 @@ def bikes(rng):
     for k in range(ROWS):
         temp = 0.5 + 0.3 * math.sin(k / 58) + rng.normal(0, 0.02)
         day = np.datetime64("2011-01-01") + k
-        rows.append(f"{k + 1},{day},{k // 91 % 4 + 1},{temp:.4f},{rng.random():.3f},{int(8000 * temp * rng.uniform(0.7, 1.3))}")
+        count = int(8000 * temp * rng.uniform(0.7, 1.3))
+        rows.append(f"{k + 1},{day},{k // 91 % 4 + 1},{temp:.4f},{rng.random():.3f},{count}")
     return "day.csv", "\n".join(rows) + "\n", "cnt"
 
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import forel
 from forel.cli.app import COMMANDS, DEV, app, load_command, main
-from forel.cli.flags import OPTIONS, ReadingFlags, TrainOptions
+from forel.cli.options import OPTIONS, ReadingFlags, TrainOptions
 from forel.cli.progress import Reporter
 from forel.cli.vowpal import NAMES
 from forel.data import ReadOptions

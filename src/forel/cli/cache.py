@@ -5,8 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from forel.cli.errors import errors_as_messages, print_problems
-from forel.cli.flags import NO_FLAGS, ReadingFlags
-from forel.cli.options import AsJson, Files, Threads, source_of
+from forel.cli.options import NO_FLAGS, AsJson, Files, ReadingFlags, Threads, source_of
 from forel.cli.printing import counted, print_json, say
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
-from forel.cli.flags import OPTIONS, ReadingFlags
+from forel.cli.options import OPTIONS, ReadingFlags
 
 __all__ = ["command_of", "expand_flags", "shorten_help"]
 

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from forel.cli.errors import errors_as_messages
-from forel.cli.flags import NO_FLAGS, ReadingFlags
-from forel.cli.options import Key, load_one
+from forel.cli.options import NO_FLAGS, Key, ReadingFlags, load_one
 from forel.cli.printing import say
 
 if TYPE_CHECKING:

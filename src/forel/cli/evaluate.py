@@ -5,8 +5,7 @@ from typing import Annotated
 import typer
 
 from forel.cli.errors import errors_as_messages, print_problems
-from forel.cli.flags import NO_FLAGS, ReadingFlags
-from forel.cli.options import AsJson, Data, Files, Threads, source_of
+from forel.cli.options import NO_FLAGS, AsJson, Data, Files, ReadingFlags, Threads, source_of
 from forel.cli.printing import jsonable, print_json
 
 

@@ -6,8 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from forel.cli.errors import errors_as_messages
-from forel.cli.flags import NO_FLAGS, ReadingFlags
-from forel.cli.options import AsJson, Data, Files, Key, load_one, source_of
+from forel.cli.options import NO_FLAGS, AsJson, Data, Files, Key, ReadingFlags, load_one, source_of
 from forel.cli.printing import counted, print_json, signed
 
 

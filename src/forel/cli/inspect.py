@@ -85,8 +85,7 @@ def inspect(
 
 def _print_keys(stored: Any, as_json: bool) -> None:
     """Print the metrics of the model of each key."""
-    from forel.cli.keys import key_table
-    from forel.cli.tables import open_console
+    from forel.cli.tables import key_table, open_console
 
     models, keys = stored.learner, stored.extra.get("keys") or [{"key": key, "rows": 0} for key in stored.learner]
     if as_json:

@@ -6,8 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from forel.cli.errors import errors_as_messages
-from forel.cli.flags import NO_FLAGS, ReadingFlags
-from forel.cli.options import AsJson
+from forel.cli.options import NO_FLAGS, AsJson, ReadingFlags
 from forel.cli.printing import counted, print_json, say
 
 SEPARATOR_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe", " ": "space"}

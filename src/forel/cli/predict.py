@@ -9,8 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from forel.cli.errors import errors_as_messages, print_problems
-from forel.cli.flags import NO_FLAGS, ReadingFlags
-from forel.cli.options import VW, Data, Files, Threads, source_of
+from forel.cli.options import NO_FLAGS, VW, Data, Files, ReadingFlags, Threads, source_of
 
 LINKS = ("auto", "identity", "logistic", "glf1")
 

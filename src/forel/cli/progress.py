@@ -136,8 +136,7 @@ def print_summary(trained: Model, saved: Saved, certified: bool, as_json: bool, 
         }
         print_json(content, stderr)
         return
-    from forel.cli.keys import key_table
-    from forel.cli.tables import mixture_table, open_console, report_table, slice_table
+    from forel.cli.tables import key_table, mixture_table, open_console, report_table, slice_table
 
     console = open_console(stderr=stderr)
     measured = scores(trained)

@@ -11,9 +11,8 @@ import typer
 
 from forel.cli.commands import command_of
 from forel.cli.errors import errors_as_messages
-from forel.cli.flags import COMMON_OPTIONS as COMMON_OPTIONS
-from forel.cli.flags import ReadingFlags, TrainOptions
-from forel.cli.options import source_of
+from forel.cli.options import COMMON_OPTIONS as COMMON_OPTIONS
+from forel.cli.options import ReadingFlags, TrainOptions, source_of
 from forel.cli.printing import say
 from forel.cli.vowpal import translate_vw_options
 

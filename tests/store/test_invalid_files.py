@@ -84,7 +84,7 @@ SETTINGS = [
     *(("loss", v) for v in ("os.system", {"name": "os"}, {"name": "quantile", "parameters": {"z": 1}}, {}, 3, None)),
     *(("alpha", v) for v in (0, -1, "1", True, [], [1.0, 2.0], None, {}, [[1.0]], 1e-320)),
     *(("radius", v) for v in (0, "a", [True], False)),
-    *(("rate", v) for v in ("adagrad", "other", None, [])),
+    *(("rate", v) for v in ("scale_free", "other", None, [])),
     *(("algorithm", v) for v in ("other", 3)),
     *(("penalty_weight", v) for v in ("once", 3)),
     *(("bias", v) for v in (1, "yes", None)),

@@ -114,7 +114,7 @@ def test_the_loss_of_half_precision_is_measured_and_stored(tmp_path):
 
 
 def test_weights_out_of_range_of_half_precision_are_refused():
-    model = Learner(1, Settings("squared", "mirror", alpha=1.0, bias=False))
+    model = Learner(1, Settings("squared", "mirror", alpha=1e5, beta=0.0, bias=False))
     model.learn([[1.0]], [1e5])
     with pytest.raises(ValueError, match="dtype: got 'float16', expected a type that can represent the weight 100000"):
         serving_model(model, dtype="float16")

@@ -165,19 +165,8 @@ class State:
             for fact, name in zip(self.all_sums[-2:], ("importance", "label"), strict=True):
                 fact[:] = max(float(fact[0]), float(errors[name].max(initial=0.0)) if name in errors else 0.0)
 
-    def within_scales(self, rows: Rows) -> Rows:
-        """Return rows with values clipped to the scales of their coordinates, beyond which weights are not known."""
-        if self.settings.rate != "scale_free":
-            return rows
-        used = int(rows.indptr[-1])
-        values, limits = rows.values[:used], self.scales[rows.indices[:used]]
-        if not (np.abs(values) > limits).any():
-            return rows
-        return rows._replace(values=np.clip(values, -limits, limits).astype(values.dtype))
-
     def predict(self, rows: Rows, out: NDArray[Any]) -> None:
         """Write the margin of every row and lane."""
-        rows = self.within_scales(rows)
         self.kernel.score(*rows, *self.arrays, self.totals, False, out.ravel())
 
     @property

@@ -180,7 +180,7 @@ def learn(
         lo, hi = np.uint64(indptr[r]), np.uint64(indptr[r + 1])
         penalty_sum, penalty = REAL(penalty_total(t)), REAL(penalty_weight(t + 1))
         begin_row(w)
-        gather_row(w, t, indices, values, lo, hi, BIAS, penalty_sum)
+        gather_row(w, t, indices, values, lo, hi, BIAS, penalty_sum, importance[r] < REAL(0))
         clip_margins(w)
         if out.shape[0] > 0:
             for k in range(stored_lanes(w.parameters)):
@@ -212,7 +212,7 @@ def score(indptr, indices, values, state, scales, last_round, t, key, parameters
     for r in range(indptr.shape[0] - 1):
         lo, hi = np.uint64(indptr[r]), np.uint64(indptr[r + 1])
         begin_row(w)
-        gather_row(w, t, indices, values, lo, hi, BIAS, penalty_sum)
+        gather_row(w, t, indices, values, lo, hi, BIAS, penalty_sum, True)
         if of_weights:
             write_weights(w, indices, lo, hi, out)
         else:

@@ -166,10 +166,11 @@ def read_coordinate(w, t, q, i, s, u, inverse, growth, v, penalty, penalized):
 
 
 @inline_ir
-def gather_row(w, t, indices, values, lo, hi, bias, penalty):
+def gather_row(w, t, indices, values, lo, hi, bias, penalty, held):
     """Compute the weights of a row's coordinates and its margins.
 
-    ``bias`` is 1 if the row has the constant feature, else 0; ``penalty`` is α_{1:t−1}.
+    ``bias`` is 1 if the row has the constant feature, else 0; ``penalty`` is α_{1:t−1}. Values of a row that is
+    ``held`` out are clipped to the scales of their coordinates, beyond which weights are not known.
     """
     bias_index, ahead = bias_coordinate(w.state), prefetch_distance(indices, hi)
     for j in range(lo, hi + bias):
@@ -179,7 +180,10 @@ def gather_row(w, t, indices, values, lo, hi, bias, penalty):
             q, v, penalized = np.uint64(indices[j]), values[j], REAL_ONE
         s, u, inverse, growth = REAL_ONE, REAL_ONE, REAL_ONE, REAL_ONE
         if SCALE_FREE:
-            s, u, inverse, growth = scale_and_units(w.scales[q * SCALE_WIDTH], v)
+            before = w.scales[q * SCALE_WIDTH]
+            if held:
+                v = min(max(v, -before), before)
+            s, u, inverse, growth = scale_and_units(before, v)
             v *= inverse
         read_coordinate(w, t, q, j - lo, s, u, inverse, growth, v, penalty, penalized)
 

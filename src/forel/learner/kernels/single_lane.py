@@ -129,6 +129,14 @@ def compute_weights(scratch, base, count, features, lane, penalty):
         scratch[c + X], scratch[c + ROOT] = x, root_n
 
 
+@inline
+def clip_values(scratch, base, count):
+    """Clip the values of coordinates of a block to their scales."""
+    for i in range(count):
+        c = base + i
+        scratch[c + VALUE] = min(max(scratch[c + VALUE], -scratch[c + SCALE]), scratch[c + SCALE])
+
+
 @reassociated
 def block_margin(scratch, base, count):
     """Return the sum of weights times values of coordinates of a block; its terms may be added in any order."""
@@ -139,10 +147,11 @@ def block_margin(scratch, base, count):
 
 
 @inline
-def gather_row(w, t, indices, values, lo, hi, bias, penalty):
+def gather_row(w, t, indices, values, lo, hi, bias, penalty, held):
     """Gather a row's coordinates, compute their weights and the margin.
 
-    ``bias`` is 1 if the row has the constant feature, else 0; ``penalty`` is α_{1:t−1}.
+    ``bias`` is 1 if the row has the constant feature, else 0; ``penalty`` is α_{1:t−1}. Values of a row that is
+    ``held`` out are clipped to the scales of their coordinates, beyond which weights are not known.
     """
     scratch, p = w.scratch, lane(w.parameters, 0)
     count, bias_index = hi - lo + bias, bias_coordinate(w.state)
@@ -171,6 +180,8 @@ def gather_row(w, t, indices, values, lo, hi, bias, penalty):
             for i in range(block_count):
                 q, penalized = (np.uint64(indices[lo + b + i]), REAL_ONE) if i < features else (bias_index, REAL_ZERO)
                 catch_up(w, t, q, base + i, penalized)
+        if SCALE_FREE and held:
+            clip_values(scratch, base, round_up_to_eight(block_count))
         compute_weights(scratch, base, round_up_to_eight(block_count), features, p, penalty)
         w.row[ROW_MARGIN] += block_margin(scratch, base, round_up_to_eight(block_count))
 

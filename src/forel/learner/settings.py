@@ -79,6 +79,7 @@ class Settings:
     def __post_init__(self) -> None:
         _choice("algorithm", self.algorithm, get_args(Algorithm))
         _choice("rate", self.rate, get_args(RateName))
+        resolve(self.loss)  # raises for what is not a loss
         object.__setattr__(self, "filters", tuple(Filter(*one) for one in self.filters))
         object.__setattr__(self, "full_filters", tuple(FullFilter(*one) for one in self.full_filters))
         if self.algorithm == "filter" or self.filters:

@@ -66,37 +66,43 @@ class RowSample:
         self.rows.sort(key=lambda row: row[0])
         del self.rows[ROWS:]
 
-    def _matrix(self) -> tuple[NDArray[Any], Any]:
-        """Return the slots of the sample, and its rows as a sparse matrix with a column for each of them."""
-        from scipy.sparse import csr_array
-
-        lengths = [slots.size for _, slots, _, _ in self.rows]
+    def _entries(self) -> tuple[NDArray[Any], NDArray[np.intp], NDArray[np.float64]]:
+        """Return the slots of the sample; and of each entry, row by row, the place of its slot and its value."""
         every = np.concatenate([slots for _, slots, _, _ in self.rows] or [np.zeros(0, np.int32)])
         values = np.concatenate([values for _, _, values, _ in self.rows] or [np.zeros(0, np.float32)])
         slots, places = np.unique(every, return_inverse=True)
-        indptr = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-        return slots, csr_array((values.astype(np.float64), places, indptr), shape=(len(self.rows), slots.size))
+        return slots, places, values.astype(np.float64)
+
+    def _matrix(self) -> tuple[NDArray[Any], Any]:
+        """Return the slots of the sample, and its rows as a sparse matrix with a column for each of them."""
+        from scipy.sparse import csr_array  # slow to import
+
+        slots, places, values = self._entries()
+        indptr = np.concatenate([[0], np.cumsum([slots.size for _, slots, _, _ in self.rows], dtype=np.int64)])
+        return slots, csr_array((values, places, indptr), shape=(len(self.rows), slots.size))
 
     def moments(self) -> NDArray[np.float64]:
         """Return the slots of the sample, and the means of their values and of the squares of these, a row each."""
-        slots, matrix = self._matrix()
+        slots, places, values = self._entries()
         count = max(len(self.rows), 1)
-        found = np.stack([slots, matrix.sum(axis=0) / count, matrix.power(2).sum(axis=0) / count]).astype(np.float64)
+        sums = (np.bincount(places, each, slots.size) / count for each in (values, values**2))
+        found = np.stack([slots, *sums]).astype(np.float64)
         # Of more rows than the sample has, a feature of one row of the sample adds little; most features are rare.
-        return found if count < ROWS else found[:, np.bincount(matrix.indices, minlength=slots.size) > 1]
+        return found if count < ROWS else found[:, np.bincount(places, minlength=slots.size) > 1]
 
     def columns(self, model: Any, column_of: Callable[[int], str | None]) -> list[ColumnSpread]:
         """Return how much each column adds to the margins of a model, the largest first.
 
         If all features have one column, each is a column of its own. Of several classes, that of the largest is used.
         """
-        slots, matrix = self._matrix()
+        slots, *_ = self._entries()
         names = [column_of(slot) for slot in slots.tolist()]
         known = sorted({name for name in names if name is not None})[:MOST_COLUMNS]
         places = {name: place for place, name in enumerate(known)}
         kept = np.array([k for k, name in enumerate(names) if name in places], int)
         if not self.rows or not kept.size:
             return []
+        slots, matrix = self._matrix()
         owners = np.array([places[name] for k in kept.tolist() if (name := names[k]) is not None])
         labels, weights = np.array([label for *_, label in self.rows]), model.weights_at(slots[kept].astype(np.int64))
         found = []

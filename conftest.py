@@ -13,6 +13,10 @@ settings.load_profile("forel")
 
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"  # tests use no network
 
+# What is printed does not depend on the terminal that tests are started from.
+for name in ("COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR"):
+    os.environ.pop(name, None)
+
 # Compiling makes many objects that live on. With the usual thresholds the collector walks through thousands of tests
 # and all imported libraries again and again, which takes a fifth of the time of compiling a kernel.
 gc.set_threshold(100_000, 50, 100)

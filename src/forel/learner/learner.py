@@ -175,7 +175,7 @@ class Learner:
         ``importance`` multiplies a row's loss, and so its gradient. A row of importance 2 is not the same as the row
         twice: the second time, the model has already learned from the first.
         """
-        with self._lock.lock:
+        with self._lock.exclusive():
             before = self.loss
             if self.mixture is None:
                 given = self._examples(X, y, importance, None)
@@ -199,7 +199,7 @@ class Learner:
         >>> Learner(1, Settings("squared", alpha=1.0, bias=False)).progress([[1.0], [1.0]], [2.0, 2.0]).ravel().round(2)
         array([0.  , 0.67], dtype=float32)
         """
-        with self._lock.lock:
+        with self._lock.exclusive():
             return self.begin(X, y, importance, held_out)()
 
     def relearn(
@@ -220,7 +220,7 @@ class Learner:
         >>> model.rounds, model.first_pass_rows, bool(np.all(model.posterior == before))
         (100, 50, True)
         """
-        with self._lock.lock:
+        with self._lock.exclusive():
             return self.begin(X, y, importance, held_out, again=True)()
 
     def begin(

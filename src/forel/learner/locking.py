@@ -45,9 +45,17 @@ class SeqLock:
 
     # Generators, so that an interrupt between acquiring the lock and entering the block still releases it.
     @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Hold the lock, for several changes."""
+        if _forks:  # another thread waits for all locks: let it have them
+            time.sleep(10 * PAUSE)
+        with self.lock:
+            yield
+
+    @contextmanager
     def writing(self) -> Iterator[None]:
         """Exclude other changes, and mark the version as odd."""
-        with self.lock:
+        with self.exclusive():
             self.check()
             self.version += 1
             try:
@@ -94,6 +102,7 @@ class SeqLock:
 _locks: WeakSet[SeqLock] = WeakSet()
 _held: list[SeqLock] = []  # by the thread that forks
 _forking = RLock()  # one thread at a time
+_forks: list[bool] = []  # not empty while a thread is about to fork
 
 
 def _before_fork() -> None:
@@ -102,6 +111,7 @@ def _before_fork() -> None:
     A thread may hold one lock and wait for another: none is kept while one of them is not free.
     """
     _forking.acquire()
+    _forks.append(True)
     end = time.monotonic() + LONGEST_WAIT
     while True:
         for lock in list(_locks):
@@ -123,6 +133,7 @@ def _release() -> None:
 
 def _in_parent() -> None:
     _release()
+    _forks.clear()
     _forking.release()
 
 

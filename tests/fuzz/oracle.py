@@ -296,34 +296,48 @@ def ridge_margins(margins, full, labels, importance, variance, memory):
     return found
 
 
+def added_precision(root, mean, row, precision, label):
+    """Learn that row @ weights is Gaussian around a label with a precision; ``root @ root.T`` is the covariance.
+
+    By Potter's update of the root, whose condition number is only the square root of that of the covariance.
+    """
+    along = root.T @ row
+    larger = np.sqrt(1 + precision * (along @ along))
+    new = root - precision / (larger * (1 + larger)) * np.outer(root @ along, along)
+    if np.count_nonzero(row) == 1:  # where precision grows by far, differences cancel in this row
+        new[row != 0] = root[row != 0] / larger
+    return new, mean + new @ (new.T @ row) * precision * (label - row @ mean)
+
+
 def full_filter_margins(loss, features, labels, importance, variance, memory):
-    """The margins of a Gaussian filter with all covariances, by the precision of weights times the scales of features.
+    """The margins of a Gaussian filter with all covariances, by a root of those of weights times scales of features.
 
     Rows are predicted with values clipped to the scales of the rows before, the constant among them.
     """
     logistic, count = loss == "logistic", features.shape[1]
-    scale, mean, precision, found = np.zeros(count), np.zeros(count), np.zeros((count, count)), np.zeros(len(features))
+    scale, mean, root, found = np.zeros(count), np.zeros(count), np.zeros((count, count)), np.zeros(len(features))
     for t, (x, label, weight) in enumerate(zip(features, labels, importance, strict=True)):
         larger = np.maximum(scale, np.abs(x))
-        seen = np.flatnonzero(larger)
-        ratio = np.divide(scale, larger, out=np.zeros(count), where=larger > 0)
         clipped = np.divide(np.clip(x, -scale, scale), scale, out=np.zeros(count), where=scale > 0)
         found[t] = np.clip(mean @ clipped, -30, 30) if logistic else mean @ clipped
-        moment = ratio * (precision @ mean)
-        precision = ratio[:, None] * precision * ratio + np.diag((larger > 0) * (1 - ratio**2) / variance)
-        at, scale = np.ix_(seen, seen), larger
+        for i in np.flatnonzero(larger > scale):
+            ratio, one = scale[i] / larger[i], np.eye(count)[i]
+            if ratio == 0:
+                root[i], root[i, i], mean[i] = 0.0, np.sqrt(variance), 0.0
+                continue
+            root[i], mean[i] = root[i] / ratio, mean[i] / ratio
+            root, mean = added_precision(root, mean, one, (1 - ratio**2) / variance, 0.0)
+        scale = larger
         row = np.divide(x, scale, out=np.zeros(count), where=scale > 0)
-        covariance = np.zeros((count, count))
-        covariance[at] = np.linalg.inv(precision[at])
-        mean = covariance @ moment
         m = np.clip(mean @ row, -30, 30) if logistic else mean @ row
         p = 1 / (1 + np.exp(-m)) if logistic else m
         curvature = weight * (max(p * (1 - p), 1e-6) if logistic else 1.0)
-        covariance[at] = np.linalg.inv(precision[at] + curvature * np.outer(row, row)[at])
-        mean = mean - covariance @ row * weight * (p - label)
-        covariance[at] = memory * covariance[at] + (1 - memory) * variance * np.eye(len(seen))
-        precision = np.zeros((count, count))
-        precision[at] = np.linalg.inv(covariance[at])
+        if curvature:
+            target = mean @ row + weight * (label - p) / curvature
+            root, mean = added_precision(root, mean, row, curvature, target)
+        if memory < 1:
+            parts = np.sqrt(memory) * root.T, np.sqrt((1 - memory) * variance) * np.diag((scale > 0).astype(float))
+            root = np.linalg.qr(np.vstack(parts), mode="r").T
     return found
 
 
@@ -396,7 +410,7 @@ def guarantee_violation(words, own, lost, names, importance, clips=False):
         return "it does not say whether predictions were clipped"
     if own > best + number(found["bound"]):
         return f"the mixture had {own:.9g}, the best setting {best:.9g}"
-    if abs(number(found["other"]) - best) > 1e-4 * abs(best) + 1e-6:
+    if abs(number(found["other"]) - best) > half_unit(found["other"]) + 1e-6 * (1 + abs(best)):
         return f"the best setting had {best:.9g}"
     named = [
         loss for name, loss in zip(names, lost, strict=True) if name == found["name"]

@@ -1,6 +1,6 @@
 """Linear models over named columns as graphs of the standard operators of ``ai.onnx`` and ``ai.onnx.ml``."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["to_onnx"]
 
 UNSUPPORTED = ("text", "date", "log", "bucket", "interactions", "constant")  # options of reading
+MORE_BITS = "one name for each slot; train with more bits"
 LINKS = ("identity", "sign", "probability", "exponential", "softmax", "rest")
 
 
@@ -94,6 +95,7 @@ def _add_columns(graph: Graph, stored: Model, small: ServingModel) -> None:
     if not schema:
         raise refuse("model", "rows without named columns", "a model trained from a table, CSV or dicts")
     bits = stored.read_options.bits
+    _check_columns([column for column, one in schema.items() if one["kind"] == "number"], bits)
     for column, one in schema.items():
         if one["kind"] == "number":
             place = slot(column, bits=bits)
@@ -118,7 +120,16 @@ def _categories(column: str, stored: Model, small: ServingModel, bits: int) -> t
     return [name.removeprefix(prefix) for name in known], weights
 
 
+def _check_columns(columns: Sequence[str], bits: int) -> None:
+    """Refuse columns of numbers that share a slot, whose sum the model clips."""
+    owners: dict[int, str] = {}
+    for column in columns:
+        other = owners.setdefault(slot(column, bits=bits), column)
+        if other != column:
+            raise refuse("model", f"columns {other!r} and {column!r} that share the slot of a feature", MORE_BITS)
+
+
 def _check_shared(name: str, stored: Model, place: int) -> None:
     """Refuse a slot of several names, of which only the first is known."""
     if stored.names is not None and stored.names.is_shared(place):
-        raise refuse("model", f"names that share the slot of {name!r}", "one name for each slot; train with more bits")
+        raise refuse("model", f"names that share the slot of {name!r}", MORE_BITS)

@@ -17,7 +17,8 @@ FIRST = (
     rf"(?P<own>{NUMBER}) on these (?P<rows>[0-9,]+) rows"
 )
 MODELS = (
-    r"of (?P<features>these (?:2\^\d+ hashed |[0-9,]+ hashed )?features(?: \(\d+ slots? ha(?:s|ve) several names\))?) "
+    r"of (?P<features>these (?:2\^\d+ hashed |[0-9,]+ hashed )?features)"
+    r"(?: \((?:about )?(?P<several>[0-9,]+) slots? ha(?:s|ve) several names\))? "
     r"with weights (?:no larger than|up to (?P<factor>\d+) times as large as) (?:its own|those of the expert "
     r"(?P<expert>.+?)) \(in (?P<scaled>scaled )?norm"
     rf"(?P<bias>, bias included|, with a bias within ±(?P<free>{NUMBER})|, with biases of norm at most {NUMBER})?\)"
@@ -101,7 +102,7 @@ def number(text):
 
 def half_unit(text):
     """Half a unit in the last printed digit of a number."""
-    digits, _, exponent = text.partition("E")
+    digits, _, exponent = text.upper().partition("E")
     return 0.5 * 10.0 ** (int(exponent or 0) - len(digits.partition(".")[2]))
 
 
@@ -163,6 +164,8 @@ def certificate_violation(words, loss, features, labels, importance, own, learne
         return "it is about another norm"
     if found["features"] != known:
         return f"the features are {known}"
+    if found["several"] and number(found["several"]) > round(shared_slots(known, features.shape[1])):
+        return "fewer slots have several names"
     if (found["unit"] is None) != bool((importance == 1).all()):
         return "it does not say what the average is per"
     if number(found["rows"]) != len(labels):
@@ -184,6 +187,14 @@ def certificate_violation(words, loss, features, labels, importance, own, learne
     else:
         why = "a loss that can be negative has a floor, whatever its sign" if loss == "poisson" else None
     return why or needed_violation(found, own, norm, least)
+
+
+def shared_slots(known, used):
+    """How many slots have several names on average, if ``used`` ones are filled by names at random."""
+    slots = 2.0 ** int(known.partition("2^")[2].split()[0])
+    names = slots * np.log(slots / (slots - min(used, slots - 1)))
+    none = np.exp(-names / slots)
+    return slots - slots * none - names * none
 
 
 def floor_violation(found, own, least):
@@ -410,7 +421,8 @@ def guarantee_violation(words, own, lost, names, importance, clips=False):
         return "it does not say whether predictions were clipped"
     if own > best + number(found["bound"]):
         return f"the mixture had {own:.9g}, the best setting {best:.9g}"
-    if abs(number(found["other"]) - best) > half_unit(found["other"]) + 1e-6 * (1 + abs(best)):
+    # It is rounded up to as many decimals as the bound, if that has at least five.
+    if abs(number(found["other"]) - best) > 2 * half_unit(found["other"]) + 1e-6 * (1 + abs(best)):
         return f"the best setting had {best:.9g}"
     named = [
         loss for name, loss in zip(names, lost, strict=True) if name == found["name"]

@@ -156,17 +156,11 @@ def _statements(trained, loss, names, X, y, weight, margins, held_out, bits):
     settings, learned = trained.learner.settings, learned_model(trained.learner, used)
     # Scales are those of the values as float32.
     scales = scales_of(np.float32(slots).astype(float), settings)
-    collisions = len(names) - used.size
-    known = [f"these 2^{bits} hashed features"]
-    if collisions:
-        known += [
-            f"{known[0]} ({n} slot{' has' if n == 1 else 's have'} several names)" for n in range(1, collisions + 1)
-        ]
+    known = f"these 2^{bits} hashed features"
     given = loss, with_constant(slots, settings), y[rows], weight[rows], own, learned, scales
     for words in {trained.training.certificate, trained.certificate}:
-        reasons = [oracle.certificate_violation(words, *given, one) for one in known]
-        if None not in reasons:
-            found.append(f"{words}: {reasons[0]}")
+        why = oracle.certificate_violation(words, *given, known)
+        found += [f"{words}: {why}"] if why else []
     return found
 
 

@@ -110,3 +110,20 @@ def test_rows_without_importance_prove_nothing(options):
     assert [text for _, _, text in trained.report.lines("loss")] == ["6", "0", "–"]
     more = forel.train([{"a": 1.0, "w": 2.0, "y": 1.0}], importance="w", model=trained, certificate=True)
     assert "had an average loss" in more.training.certificate
+
+
+@pytest.mark.parametrize("names", [False, True])
+def test_certificates_say_how_many_slots_have_several_names(names):
+    rows = [{"user": f"u{k}", "y": k % 2} for k in range(300)]
+    trained = forel.train(rows, Settings(alpha=0.1), label="y", bits=10, names=names, certificate=True)
+    slots = [forel.data.slot(f"u{k}", "user", bits=10) for k in range(300)]
+    counts = np.unique(slots, return_counts=True)[1]
+    of_names = "these 2^10 hashed features ("
+    for words in {trained.training.certificate, trained.certificate}:
+        count, rest = words.partition(of_names)[2].split(" slots have several names)")
+        if names:
+            assert count == str((counts > 1).sum())
+        else:
+            assert count == f"about {oracle.shared_slots('2^10', counts.size):.0f}"
+            assert abs(int(count.removeprefix("about ")) - (counts > 1).sum()) < 10
+        assert rest.startswith(" with weights")

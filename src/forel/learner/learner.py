@@ -412,6 +412,15 @@ class Learner:
         return self.state.active_coordinates
 
     @property
+    def used_slots(self) -> int:
+        """The number of features with a record that is not zero.
+
+        >>> Learner(1 << 10, Settings()).used_slots
+        0
+        """
+        return int(np.searchsorted(self.active_coordinates, self.features))
+
+    @property
     @reads
     def nonzeros(self) -> int:
         """The number of non-zero weights of features, in all models or in the best setting of a mixture.

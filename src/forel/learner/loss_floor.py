@@ -5,6 +5,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+from forel.data.features.hashing import expected_collisions
 from forel.learner.dual import DualPoint
 from forel.validation import Unsupported, non_negative
 
@@ -99,16 +100,26 @@ class LossFloor:
         points = tuple(point.with_free_bias(limit) for point in self.points)
         return replace(self, norm=self.weights_norm, points=points, free_bias=limit)
 
-    def of_hashed_features(self, slots: int, collisions: int | None = None) -> "LossFloor":
-        """Return the floor of models of hashed features; ``collisions`` are slots of several names, if counted.
+    def of_hashed_features(self, slots: int, used: int, collisions: int | None = None) -> "LossFloor":
+        """Return the floor of models of hashed features, of which some slots have several names.
 
-        >>> LossFloor(0, 0.0, 0.0, 0.0, ()).of_hashed_features(1 << 22, 20).features
+        Parameters
+        ----------
+        slots, used : how many slots there are, and how many of them occurred
+        collisions : how many have several names; None for an estimate
+
+        >>> floor = LossFloor(0, 0.0, 0.0, 0.0, ())
+        >>> floor.of_hashed_features(1 << 22, 11_908).features
+        'these 2^22 hashed features (about 17 slots have several names)'
+        >>> floor.of_hashed_features(1 << 22, 11_908, 20).features
         'these 2^22 hashed features (20 slots have several names)'
         """
         power = slots.bit_length() - 1
-        size = f"2^{power}" if slots == 1 << power else f"{slots:,}"
+        size, about = f"2^{power}" if slots == 1 << power else f"{slots:,}", ""
+        if collisions is None and slots == 1 << power:
+            collisions, about = round(expected_collisions(used, power)), "about "
         several = "1 slot has" if collisions == 1 else f"{collisions or 0:,} slots have"
-        counted = f" ({several} several names)" if collisions else ""
+        counted = f" ({about}{several} several names)" if collisions else ""
         return replace(self, features=f"these {size} hashed features{counted}")
 
     def with_points(self, points: tuple[DualPoint, ...]) -> "LossFloor":

@@ -193,7 +193,8 @@ class KeyedModelsInTraining(Observer):
             own: dict[str, Any] = {}
             if models.certified and rows:
                 learner = models.learner.models[code].sorted().learner
-                floor = learner.loss_floor(loss=(mean or 0.0) * weight).of_hashed_features(models.features).tightest()
+                floor = learner.loss_floor(loss=(mean or 0.0) * weight)
+                floor = floor.of_hashed_features(models.features, learner.used_slots).tightest()
                 own = {"floor": floor.proved, "certificate": floor.summary()}
             if held_out:
                 own |= {"holdout_rows": int(other_rows)}

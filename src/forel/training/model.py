@@ -390,7 +390,8 @@ class Model:
             return str(found.get("summary"))
         hashed, collisions = self.estimator is None, None if self.names is None else self.names.collisions
         floor: LossFloor = learner.loss_floor()
-        return (floor.of_hashed_features(learner.features, collisions) if hashed else floor).summary()
+        floor = floor.of_hashed_features(learner.features, learner.used_slots, collisions) if hashed else floor
+        return floor.summary()
 
     def plot(self, top: int = 20, ax: Any = None) -> Any:
         """Plot the largest contributions of features to a margin as bars, and return matplotlib's axes."""

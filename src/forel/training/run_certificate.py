@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forel.data import Names
 from forel.learner.certificate_sums import CertificateSums
 from forel.learner.dual import Concavity, DualPoint, SlopeHistogram
 from forel.learner.learner import Learner
@@ -41,7 +42,7 @@ class RunCertificate:
     before: CertificateSums | None = None
     numbers: dict[str, Any] | None = None
 
-    def end_pass(self, model: Learner, first: tuple[int, float], more: bool) -> None:
+    def end_pass(self, model: Learner, first: tuple[int, float], more: bool, collisions: int | None = None) -> None:
         """Add the pass that has ended.
 
         Parameters
@@ -49,10 +50,12 @@ class RunCertificate:
         model : the learner
         first : rows and total loss of the first pass, which the certificate is about
         more : whether a further pass follows
+        collisions : the number of slots of several names; None for an estimate
         """
         if self.before is not None:
             rows, loss = first
-            floor = model.loss_floor(since=self.before, loss=loss).of_hashed_features(model.features)
+            floor = model.loss_floor(since=self.before, loss=loss)
+            floor = floor.of_hashed_features(model.features, model.used_slots, collisions)
             if floor.rows == rows:
                 floor = floor.with_points(self.points).tightest()
                 self.points, self.summary, self.frontier = floor.points, floor.summary(), floor.frontier()
@@ -98,12 +101,13 @@ class CertificateOfRun(Observer):
     model : the learner
     measures : the metrics of the run
     before : the learner's sums at the start of the run
+    names : names of features by slot, if they are kept
     """
 
     name = "certificate"
 
-    def __init__(self, model: Learner, measures: Measures, before: CertificateSums) -> None:
-        self._model, self._measures, self._before = model, measures, before
+    def __init__(self, model: Learner, measures: Measures, before: CertificateSums, names: Names | None = None) -> None:
+        self._model, self._measures, self._before, self._names = model, measures, before, names
         self.proved = RunCertificate(before=before)
 
     def after_block(self, step: Step) -> None:
@@ -113,7 +117,8 @@ class CertificateOfRun(Observer):
         """Add the pass that has ended."""
         first = self._measures.first.report()
         loss = first.loss * first.weight if first.weight else 0.0
-        self.proved.end_pass(self._model, (first.rows, loss), not last)
+        collisions = None if self._names is None else self._names.collisions
+        self.proved.end_pass(self._model, (first.rows, loss), not last, collisions)
 
     def pack(self) -> tuple[Any, dict[str, NDArray[Any]]]:
         """Return the state as JSON and arrays."""

@@ -382,7 +382,7 @@ class _Job:
             found.append(self.kept)
         if model.certified:
             sums = CertificateSums() if start is None else start.learner.snapshot()
-            self.proof = CertificateOfRun(model, self.measures, sums)
+            self.proof = CertificateOfRun(model, self.measures, sums, self.passes.names)
             found.append(self.proof)
         if self.callback is not None:
             found.append(Callback(self.callback, self._progress))

@@ -103,7 +103,7 @@ def test_every_figure_has_a_text_alternative(written):
     tree = Tree(written[1])
     titles = ["Loss over rows", "Calibration", "Loss of other linear models"]
     headings = [text for _, text in tree.all("h2")]
-    assert headings == [*titles, "Largest contributions", "Problems", "Settings", "Command"]
+    assert headings == [*titles, "Largest contributions", "Largest columns", "Problems", "Settings", "Command"]
     pictures = [text for attributes, text in tree.all("svg") if attributes.get("role") == "img"]
     assert [next(t for t in titles if text.startswith(t)) for text in pictures] == titles
     assert len(tree.all("desc")) == len(titles)
@@ -217,7 +217,12 @@ def test_what_makes_no_sense_for_a_loss_is_left_out(loss, titles):
     rng = np.random.default_rng(0)
     rows = [{"x": x, "y": float(x + rng.normal() > 0)} for x in rng.normal(size=300)]
     text = page(*reported(rows, Settings(loss), label="y"))
-    assert [title for _, title in Tree(text).all("h2")] == [*titles, "Largest contributions", "Settings"]
+    assert [title for _, title in Tree(text).all("h2")] == [
+        *titles,
+        "Largest contributions",
+        "Largest columns",
+        "Settings",
+    ]
     assert ("AUC" in text) == (loss != "squared")
     assert ("nats" in text) == (loss == "logistic")
     assert_alone(text)

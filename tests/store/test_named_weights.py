@@ -2,13 +2,18 @@
 
 import io
 import json
+import warnings
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import forel
+from forel.cli.app import app
 from forel.cli.inspect import inspect
 from forel.learner.settings import Settings
+from forel.report import page
+from forel.training.history import History
 from forel.training.row_sample import LeakWarning
 
 RNG = np.random.default_rng(0)
@@ -156,3 +161,62 @@ def test_slots_without_names_say_how_to_keep_them(names, tmp_path, capsys):
     forel.train(rows, Settings(alpha=0.5), label="y", bits=8, names=names).save(tmp_path / "m.forel")
     inspect(str(tmp_path / "m.forel"), 20)
     assert ("Slots without a name: forel train --names keeps names." in capsys.readouterr().out) != names
+
+
+def test_a_model_that_predicts_nearly_all_is_warned_of(interpreted, tmp_path, capsys):
+    """Two columns together are the label, and neither is alone."""
+    rng = np.random.default_rng(5)
+    parts = rng.normal(size=(3000, 1)) * 3
+    y = rng.integers(0, 2, 3000)
+    rows = [
+        {"a": float(p), "b": float(p) + (0.5 if label else -0.5), "y": label}
+        for (p,), label in zip(parts, y.tolist(), strict=True)
+    ]
+    settings = Settings(alpha=3.0, rate="scale_free")
+    start = forel.train(rows, settings, label="y", bits=12, passes=3)
+    with pytest.warns(LeakWarning, match="the AUC of the rows held out is 1.0000: check that all columns are known"):
+        trained = forel.train(rows, model=start, label="y", bits=12, holdout=3, passes=2)
+    assert trained.training.leak.startswith("the AUC of the rows held out is")
+    with pytest.warns(LeakWarning, match="the AUC of these rows is 1.0000"):
+        trained.evaluate(rows, label="y")
+    assert f"Warning: {trained.training.leak}." in page(trained, History())
+    few = [*[row for row in rows if not row["y"]][:300], *[row for row in rows if row["y"]][:19]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        trained.evaluate(few, label="y")
+        trained.evaluate(rows[:199], label="y")
+
+
+def test_models_without_a_sample_say_by_what_weights_are_ordered(interpreted, tmp_path, capsys):
+    trained = forel.train(ROWS, Settings(alpha=1.0, rate="scale_free"), label="buys", bits=12)
+    bare = forel.Model(trained.learner, trained.extra)
+    small = forel.Model(forel.store.serving_model(trained.learner), trained.extra)
+    assert [one.inspect().measure for one in (trained, bare, small)] == ["std. dev.", "largest |value|", "unit"]
+    small.save(tmp_path / "s.forel")
+    inspect(str(tmp_path / "s.forel"), 20)
+    printed = capsys.readouterr().out
+    assert "unit" in printed
+    assert "std. dev. ┃" not in printed.split("largest contributions")[1]
+
+
+def test_the_floor_and_columns_are_in_json_and_on_the_page(interpreted, tmp_path, capsys):
+    rng = np.random.default_rng(6)
+    rows = [
+        {"site": str(s), "x": float(rng.normal()), "y": int(rng.integers(0, 2))} for s in rng.choice(list("ab"), 400)
+    ]
+    (tmp_path / "r.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    options = f"--label y --bits 8 --alpha 0.5 --certificate --json --model {tmp_path}/m.forel".split()
+    done = CliRunner(env={"FOREL_QUIET": "1"}).invoke(app, ["train", str(tmp_path / "r.jsonl"), *options])
+    assert done.exit_code == 0, done.output
+    shown = json.loads(done.stdout)
+    stored = forel.load(tmp_path / "m.forel")
+    assert shown["floor"] == stored.floor
+    assert shown["floor"]["norm"] > 0
+    assert {one["column"] for one in shown["columns"]} == {"x"}
+    inspect(str(tmp_path / "m.forel"), 20, as_json=True)
+    again = json.loads(capsys.readouterr().out)
+    assert (again["floor"], again["columns"]) == (shown["floor"], shown["columns"])
+    trained = forel.train(rows, Settings(alpha=0.5), label="y", bits=8, certificate=True)
+    text = page(trained, History())
+    assert "<h2>Largest columns</h2>" in text
+    assert "Loss of other linear models" in text

@@ -23,7 +23,8 @@ def inspect(
     """Show the settings, experts, weights and certificate of a model.
 
     Weights have names if the model was trained with --names. They are ordered
-    by the standard deviation of what they add to the margin of a row.
+    by the standard deviation of what they add to the margin of a row, or
+    without a sample of rows, as in serving models, by weight.
 
     Example: forel inspect m.forel --top 50
     """
@@ -47,14 +48,15 @@ def inspect(
             return
         console = open_console()
         table = Table("", escape(model))
-        found.pop("mixture")
+        for name in ("mixture", "floor"):
+            found.pop(name)
         for name, value in found.items():
             if isinstance(value, dict):
                 shown = {k: _count_kinds(v) if k == "kinds" else _text(v) for k, v in value.items() if v is not None}
                 if name == "schema":
                     shown = {k: _column_text(column) for k, column in islice(value.items(), MAX_COLUMNS)}
                 table.add_row(name, escape(", ".join(f"{k}={v}" for k, v in shown.items())))
-            elif name not in ("weights", "columns") and value is not None:
+            elif name not in ("weights", "columns", "measure") and value is not None:
                 # Metrics are those of the first pass of one run.
                 more = name == "rows" and (found.get("report") or {}).get("rows", value) != value
                 table.add_row(name + ", in all passes and runs" * more, escape(_text(value)))
@@ -71,7 +73,7 @@ def inspect(
                 spreads.add_row(escape(column["column"]), f"{column['features']:,}", f"{column['spread']:.4f}")
             console.print(spreads)
         several = any("class" in weight for weight in found["weights"])
-        columns = "slot", "name", "weight", "std. dev.", "contribution", *(["class"] if several else [])
+        columns = "slot", "name", "weight", found["measure"], "contribution", *(["class"] if several else [])
         largest = Table(*columns, title="largest contributions")
         for weight in found["weights"]:
             name = (weight["name"] or "") + (" and others" if weight["shared"] else "")
@@ -109,7 +111,7 @@ def _describe(stored: Any, top: int) -> dict[str, Any]:
     slots = model.active_coordinates[model.active_coordinates < model.features] if trainable else model.slots
     kept = model.weights_at(slots) if trainable else model.weights.astype(np.float32)
     names = stored.names
-    settings = stored.settings
+    settings, inspected = stored.settings, stored.inspect(top)
     return {
         "kind": "mixture, which can continue training"
         if mixture is not None
@@ -131,13 +133,15 @@ def _describe(stored: Any, top: int) -> dict[str, Any]:
         "names": None if names is None else len(names),
         "slots that names share": None if names is None else names.collisions,
         "certificate": stored.certificate,
+        "floor": stored.floor,
         "columns": stored.extra.get("columns"),
+        "measure": inspected.measure,
         "weights": [
             {
                 **{name: getattr(one, name) for name in ("slot", "name", "shared", "weight", "spread", "contribution")},
                 **({} if one.label is None else {"class": one.label}),
             }
-            for one in stored.inspect(top).weights
+            for one in inspected.weights
         ],
     }
 

@@ -62,6 +62,7 @@ def page(trained: Model, history: History, *, source: Sequence[str] = (), comman
         tag("p", _lead(trained, source)),
         _measures({one.name: one.report for one in measured}, settings.title),
         *(tag("p", f"{one}.") for one in measured),
+        tag("p", f"Warning: {trained.training.leak}.") if trained.training.leak is not None else None,
         tag("div", *figures, class_="figures"),
         _experts(trained),
         *(plots.slice_section(table, settings.title) for table in trained.training.slices),
@@ -72,6 +73,7 @@ def page(trained: Model, history: History, *, source: Sequence[str] = (), comman
             plots.weights(largest),
             tag("p", UNNAMED) if any(label.startswith(SLOT) for label, _ in largest) else None,
         ),
+        _columns(trained),
         _problems(trained),
         tag("section", tag("h2", "Settings"), _settings(trained, source)),
         tag("section", tag("h2", "Command"), tag("pre", command)) if command else None,
@@ -133,13 +135,11 @@ def _experts(trained: Model) -> Element | None:
 
 def _proof(trained: Model, history: History, unit: str) -> list[Element | None]:
     curves = history.curves.get("proof")
-    if not curves:
-        return []
     frontier = plots.frontier(trained.training.frontier, unit, trained.training.certificate or "")
     if frontier is None and trained.training.certificate is not None:
         text = f"Certificate: {trained.training.certificate}."
         frontier = tag("figure", tag("h2", "Certificate"), tag("figcaption", text))
-    return [frontier, plots.regret(curves, unit)]
+    return [frontier, plots.regret(curves, unit) if curves else None]
 
 
 def _sparsity(trained: Model) -> str:
@@ -153,6 +153,27 @@ def _largest(trained: Model) -> list[tuple[str, float]]:
     names = [one.name or f"{SLOT}{one.slot}" for one in found]
     labels = [name if one.label is None else f"{name}, {one.label}" for name, one in zip(names, found, strict=True)]
     return [(label, one.contribution) for label, one in zip(labels, found, strict=True)]
+
+
+def _columns(trained: Model) -> Element | None:
+    """Return the table of the columns whose features add most to a margin."""
+    columns = trained.training.columns[:MAX_WEIGHTS]
+    if not columns:
+        return None
+    titles = "column", "features", "std. dev. of its contribution", "alone"
+    lines = (
+        (one.column, f"{one.features:,}", f"{one.spread:.4f}", "" if one.alone is None else f"{one.alone:.4f}")
+        for one in columns
+    )
+    body = (tag("tr", tag("th", first, scope="row"), *(tag("td", cell) for cell in rest)) for first, *rest in lines)
+    alone = "AUC" if trained.report.auc is not None else "squared correlation with labels"
+    caption = tag("caption", f"What columns add to a margin, over a sample of the rows; alone: the {alone} of it")
+    table = tag("table", caption, tag("tr", *(tag("th", one, scope="col") for one in titles)), *body)
+    return tag(
+        "section",
+        tag("h2", "Largest columns"),
+        tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="table"),
+    )
 
 
 def _problems(trained: Model) -> Element | None:

@@ -40,7 +40,7 @@ class NamedWeight:
 
     @property
     def contribution(self) -> float:
-        """The standard deviation of what the feature adds to the margin, with the sign of its weight."""
+        """The weight times the spread: the standard deviation of what the feature adds to the margin, with a sample."""
         return self.weight * self.spread
 
 

@@ -52,10 +52,15 @@ NOT_HASHED = (
 
 @dataclass(frozen=True)
 class Inspection:
-    """The largest weights of a model, and what each expert of a mixture contributes; None for one model."""
+    """The largest weights of a model, and what each expert of a mixture contributes; None for one model.
+
+    ``measure`` is what weights are multiplied by: "std. dev." of values in a sample of rows; without one, their
+    "largest |value|" ever, if the model keeps it, or the "unit" of features.
+    """
 
     weights: Sequence[NamedWeight]
     mixture: MixtureExplanation | None
+    measure: str = "std. dev."
 
     def _summary(self) -> list[tuple[str, object]]:
         return [(one.name or str(one.slot), one.weight) for one in self.weights]
@@ -376,22 +381,44 @@ class Model:
         schema = self.extra.get("schema") or {}
         moments = self.arrays.get(MOMENTS)
         weights = largest_weights(learner, self.names, schema, bits, self.classes, top, columns, moments)
-        return Inspection(weights, None if isinstance(learner, ServingModel) else learner.explain())
+        kept = not isinstance(learner, ServingModel) and learner.settings.rate == "scale_free"
+        measure = "std. dev." if moments is not None else "largest |value|" if kept else "unit"
+        return Inspection(weights, None if isinstance(learner, ServingModel) else learner.explain(), measure)
 
     @property
     def certificate(self) -> str | None:
         """The certificate of the last training run; of all rows if the model has learned since; None without one."""
-        learner, found = self.learner, self.extra.get("certificate")
+        found = self._stored_certificate
+        if found is not None:
+            return str(found.get("summary"))
+        return None if (floor := self._loss_floor()) is None else floor.summary()
+
+    @property
+    def floor(self) -> dict[str, Any] | None:
+        """The numbers behind the certificate; None without one, or without a floor."""
+        found = self._stored_certificate
+        if found is not None:
+            return found.get("floor")
+        return None if (floor := self._loss_floor()) is None else floor.to_json()
+
+    @property
+    def _stored_certificate(self) -> Mapping[str, Any] | None:
+        """The certificate of the last training run, unless the model has learned since."""
+        found = self.extra.get("certificate")
+        if isinstance(self.learner, ServingModel | KeyedModels) or not self.learner.certified:
+            return None
+        return found if isinstance(found, Mapping) and found.get("rounds") == self.learner.rounds else None
+
+    def _loss_floor(self) -> LossFloor | None:
+        """Return the loss floor of all rows; None without certificates."""
+        learner = self.learner
         if isinstance(learner, ServingModel | KeyedModels) or not learner.certified:
             return None
         if learner.n_outputs > 1 and not learner.joint:
             return None
-        if isinstance(found, Mapping) and found.get("rounds") == learner.rounds:
-            return str(found.get("summary"))
         hashed, collisions = self.estimator is None, None if self.names is None else self.names.collisions
         floor: LossFloor = learner.loss_floor()
-        floor = floor.of_hashed_features(learner.features, learner.used_slots, collisions) if hashed else floor
-        return floor.summary()
+        return floor.of_hashed_features(learner.features, learner.used_slots, collisions) if hashed else floor
 
     def plot(self, top: int = 20, ax: Any = None) -> Any:
         """Plot the largest contributions of features to a margin as bars, and return matplotlib's axes."""
@@ -399,9 +426,10 @@ class Model:
             import matplotlib.pyplot as plt
 
             ax = plt.subplots()[1]
-        weights = self.inspect(top).weights[::-1]
+        inspected = self.inspect(top)
+        weights = inspected.weights[::-1]
         ax.barh([one.name or str(one.slot) for one in weights], [one.contribution for one in weights])
-        ax.set_xlabel("standard deviation of the contribution to the margin")
+        ax.set_xlabel(f"weight times {inspected.measure}")
         return ax
 
     def save(self, path: Path) -> None:

@@ -15,7 +15,7 @@ from forel.training.calibrating import Calibrated
 from forel.training.inclusion import Inclusion
 from forel.training.label_order import LabelOrder
 from forel.training.metrics import Report
-from forel.training.row_sample import ColumnSpread
+from forel.training.row_sample import ColumnSpread, auc_warning, leak_warning
 from forel.training.slices import SliceTable
 
 __all__ = [
@@ -107,6 +107,15 @@ class Training:
     keys: tuple[KeySummary, ...] = ()
     label_order: LabelOrder | None = None
     checkpoint: Path | None = None
+
+    @property
+    def leak(self) -> str | None:
+        """The sentence on columns that may be known only after the labels; None without a sign of one."""
+        sentence = leak_warning(self.columns)
+        for rows, report in (("the rows held out", self.holdout), ("the rows before they were learned", self.report)):
+            if sentence is None and report is not None:
+                sentence = auc_warning(rows, report)
+        return sentence
 
     @property
     def extra(self) -> dict[str, Any]:

@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data import Block
+from forel.training.metrics import Report
 
-__all__ = ["ColumnSpread", "LeakWarning", "RowSample", "leak_warning"]
+__all__ = ["ColumnSpread", "LeakWarning", "RowSample", "auc_warning", "leak_warning"]
 
 ROWS = 2048  # of the sample
 MIN_ROWS, MIN_MINORITY = 200, 20  # with fewer rows, or rows of the rarer label, no column is said to predict the labels
@@ -17,7 +18,7 @@ ALONE = 0.999  # AUC, or squared correlation, from which on a column predicts ne
 
 
 class LeakWarning(UserWarning):
-    """A column alone predicts nearly all labels, so that it may be known only after them."""
+    """A column alone, or the model, predicts nearly all labels, so that columns may be known only after them."""
 
 
 class ColumnSpread(NamedTuple):
@@ -136,6 +137,20 @@ def leak_warning(columns: Sequence[ColumnSpread]) -> str | None:
         return None
     named = f"the column {found[0]!r} alone predicts" if len(found) == 1 else f"each of the columns {found} predicts"
     return f"{named} nearly all labels; leave it out if it is not known before them"
+
+
+def auc_warning(rows: str, report: Report) -> str | None:
+    """Return that labels are predicted suspiciously well, if the AUC of enough rows is above 0.999.
+
+    >>> auc_warning("rows held out", Report(400, 400.0, 0.01, 0.02, auc=0.9996, calibration=1.0, mean_label=0.3))
+    'the AUC of rows held out is 0.9996: check that all columns are known before the labels'
+    """
+    if report.auc is None or report.mean_label is None or report.auc <= ALONE or report.rows < MIN_ROWS:
+        return None
+    share = report.mean_label if report.calibration is not None else (1 + report.mean_label) / 2  # of labels -1 and 1
+    if report.rows * min(share, 1 - share) < MIN_MINORITY:
+        return None
+    return f"the AUC of {rows} is {report.auc:.4f}: check that all columns are known before the labels"
 
 
 def _alone(added: NDArray[np.float64], labels: NDArray[np.float64]) -> float | None:

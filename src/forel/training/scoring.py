@@ -17,6 +17,7 @@ from forel.training.classes import metrics_for
 from forel.training.labels import label_encoder
 from forel.training.options import model_options, updated_options
 from forel.training.result import Evaluation
+from forel.training.row_sample import LeakWarning, auc_warning
 from forel.training.schema import SchemaCheck
 from forel.training.slices import SliceMetrics, slice_tables
 from forel.validation import refuse, several
@@ -47,7 +48,10 @@ def evaluate_model(stored: "Model", source: Any, threads: int | None, reading: d
         scores = metrics.add(margins[rows], encoded[rows], block.importance[rows])
         for values, by_value in zip(() if block.slices is None else block.slices[-len(slices) :], slices, strict=False):
             by_value.add(values[rows], scores)
-    return Evaluation(metrics.report(), problems, slice_tables(slices))
+    report = metrics.report()
+    if (found := auc_warning("these rows", report)) is not None:
+        warnings.warn(found, LeakWarning, stacklevel=4)
+    return Evaluation(report, problems, slice_tables(slices))
 
 
 def predict_rows(

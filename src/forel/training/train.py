@@ -45,7 +45,7 @@ from forel.training.passes import Passes
 from forel.training.progress import Callback, Progress
 from forel.training.progress_bar import observer
 from forel.training.result import Training
-from forel.training.row_sample import LeakWarning, leak_warning
+from forel.training.row_sample import LeakWarning
 from forel.training.run import Learn, Observer, Run, Step, Transform, available_cores
 from forel.training.run_certificate import CertificateOfRun
 from forel.training.schema import SchemaOfRun
@@ -437,8 +437,6 @@ class _Job:
         proof, schema = None if self.proof is None else self.proof.proved, self.extra.get("schema", {})
         sample = next(part.sample for part in self.parts if isinstance(part, SchemaOfRun))
         columns = sample.columns(model, column_of(self.passes.names, schema, options.bits))
-        if (found := leak_warning(columns)) is not None:
-            warnings.warn(found, LeakWarning, stacklevel=4)
         training = Training(
             report=reports[0], holdout=self.measures.last_holdout.report() if held_out else None, final=final,
             passes=reports, rows=first_pass[0], entries=first_pass[1], seconds=seconds, compiling=compiling,
@@ -448,4 +446,6 @@ class _Job:
             inclusion=self.inclusion, label_order=self.order, checkpoint=self.checkpoint, columns=tuple(columns),
             moments=sample.moments(), floor=None if proof is None else proof.numbers, rounds=model.rounds,
         )  # fmt: skip
+        if (found := training.leak) is not None:
+            warnings.warn(found, LeakWarning, stacklevel=4)
         return Model.trained(model, training, self.passes.names, self.reading, schema, self.others_extra)

@@ -93,6 +93,9 @@ def proof_violations(rng, proof, loss, features, labels, weight, own, scales, do
     if needed and (found := least(needed)) < goal - 1e-9 * abs(goal):
         violations.append(f"needed_norm({goal}, {ball}, {free}) is {needed}, and such a model has {found}")
     comparator = rng.normal(size=features.shape[1]) * radius
+    if rng.random() < 0.5:  # in the units of the features
+        largest = np.abs(features).max(axis=0)
+        comparator = np.divide(comparator, largest, out=np.zeros_like(comparator), where=largest > 0)
     with np.errstate(over="ignore"):
         regret = (own - oracle.average(loss, features @ comparator, labels, weight)) * weight.sum()
     allowance = proof.slack + proof.rounding * np.linalg.norm(comparator)

@@ -137,15 +137,28 @@ def least_average(loss, features, labels, importance, norm, free_bias=None, ball
         found = x.value
     except cp.SolverError:
         found = None
-    if found is not None and np.isfinite(found).all():
-        found = found / scale
-        inside = found if free_bias is None else found[:-1]
+    solved = [found / scale] if found is not None and np.isfinite(found).all() else []
+    for one in (*solved, *candidates(loss, features, labels, importance)):
+        inside = one if free_bias is None else one[:-1]
         inside = inside * min(1.0, norm * (1 - 1e-15) / max(np.linalg.norm(inside, order), 1e-300))
         if free_bias is not None:
-            inside = np.append(inside, np.clip(found[-1], -free_bias, free_bias))
+            inside = np.append(inside, np.clip(one[-1], -free_bias, free_bias))
         tried.append(inside)
     with np.errstate(over="ignore"):
         return min(average(loss, features @ one, labels, importance) for one in tried)
+
+
+def candidates(loss, features, labels, importance):
+    """Models in the units of the features: a weight of one, or a step down the slope, in multiples of 1/scale.
+
+    The solver's numbers have one unit, in which it does not see columns that are far smaller than the largest.
+    """
+    scales = np.abs(features).max(axis=0, initial=0.0)
+    units = np.divide(1.0, scales, out=np.zeros_like(scales), where=scales > 1e-300)
+    slopes = (LOSSES[loss].value(1e-3, labels) - LOSSES[loss].value(-1e-3, labels)) / 2e-3
+    slope = (features * units).T @ (importance * slopes)
+    step = slope / (np.abs(slope).max(initial=0.0) or 1.0)
+    return [size * units * way for way in (step, *np.eye(scales.size)) for size in (-10, -3, -1, -0.3, 0.3, 1, 3, 10)]
 
 
 def certificate_violation(words, loss, features, labels, importance, own, learned, scales=None, known="these features"):

@@ -195,8 +195,8 @@ def test_models_without_a_sample_say_by_what_weights_are_ordered(interpreted, tm
     small.save(tmp_path / "s.forel")
     inspect(str(tmp_path / "s.forel"), 20)
     printed = capsys.readouterr().out
-    assert "unit" in printed
-    assert "std. dev. ┃" not in printed.split("largest contributions")[1]
+    assert "largest weights: no sample of rows was kept" in printed
+    assert "std. dev." not in printed.split("largest weights")[1]
 
 
 def test_the_floor_and_columns_are_in_json_and_on_the_page(interpreted, tmp_path, capsys):

@@ -74,7 +74,8 @@ def inspect(
             console.print(spreads)
         several = any("class" in weight for weight in found["weights"])
         columns = "slot", "name", "weight", found["measure"], "contribution", *(["class"] if several else [])
-        largest = Table(*columns, title="largest contributions")
+        title = "largest weights: no sample of rows was kept" if found["measure"] == "unit" else "largest contributions"
+        largest = Table(*columns, title=title)
         for weight in found["weights"]:
             name = (weight["name"] or "") + (" and others" if weight["shared"] else "")
             label = [escape(weight["class"])] if several else []

@@ -111,3 +111,15 @@ def test_a_served_mixture_is_refused(interpreted):
     mixed = Model(serving_model(stored.learner, mixed=True), stored.extra, stored.names)
     with pytest.raises(ValueError, match="model: got 'a file with the mixture', expected one model"):
         to_onnx(mixed)
+
+
+def test_columns_of_numbers_that_share_a_slot_are_refused_without_names(interpreted):
+    """The model clips the sum of their values, a graph each of them."""
+    names = [f"c{k}" for k in range(6)]
+    rows = [
+        {**dict(zip(names, row, strict=True)), "y": k % 2} for k, row in enumerate(RNG.normal(size=(40, 6)).tolist())
+    ]
+    trained = forel.train(rows, Settings(alpha=0.5, rate="scale_free"), label="y", bits=2)
+    with pytest.raises(ValueError, match="columns c1 and c3 that share the slot of a feature"):
+        to_onnx(trained)
+    to_onnx(forel.train(rows, Settings(alpha=0.5, rate="scale_free"), label="y", bits=12))

@@ -126,7 +126,7 @@ def _check_columns(columns: Sequence[str], bits: int) -> None:
     for column in columns:
         other = owners.setdefault(slot(column, bits=bits), column)
         if other != column:
-            raise refuse("model", f"columns {other!r} and {column!r} that share the slot of a feature", MORE_BITS)
+            raise refuse("model", f"columns {other} and {column} that share the slot of a feature", MORE_BITS)
 
 
 def _check_shared(name: str, stored: Model, place: int) -> None:

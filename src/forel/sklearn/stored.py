@@ -32,7 +32,7 @@ def estimator_of(source: Any) -> Any:
     for a hinge loss, and a regressor otherwise.
 
     >>> import pathlib, tempfile
-    >>> from forel.store import save
+    >>> from forel import save
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.forel"
     >>> save(path, FTRLClassifier(alpha=1.0).fit([[1.0, 0.0], [0.0, 1.0]], ["ham", "spam"]))
     >>> estimator_of(path).predict([[0.0, 1.0]])

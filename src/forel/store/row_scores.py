@@ -44,8 +44,10 @@ class RowReader:
 
         self._keys = _Keys(features)
 
-    def read(self, row: Mapping[str, Any]) -> tuple[list[int], list[float]] | None:
-        """Return the slots and values of a row; None if a value is not a number within float32, text or missing."""
+    def read(self, row: Any) -> tuple[list[int], list[float]] | None:
+        """Return the slots and values of a dict; None if a value is not a number within float32, text or missing."""
+        if type(row) is not dict and not isinstance(row, Mapping):
+            return None
         slots, values, keys = list[int](), list[float](), self._keys
         for key, value in row.items():
             features = keys[key]

@@ -87,9 +87,9 @@ class RowSample:
         slots, places, values = self._entries()
         count = max(len(self.rows), 1)
         sums = (np.bincount(places, each, slots.size) / count for each in (values, values**2))
-        found = np.stack([slots, *sums]).astype(np.float64)
-        # Of more rows than the sample has, a feature of one row of the sample adds little; most features are rare.
-        return found if count < ROWS else found[:, np.bincount(places, minlength=slots.size) > 1]
+        # A feature of a thousandth of the rows adds little, and most features are that rare.
+        frequent = np.bincount(places, minlength=slots.size) * 1000 > count
+        return np.stack([slots, *sums]).astype(np.float64)[:, frequent]
 
     def columns(self, model: Any, column_of: Callable[[int], str | None]) -> list[ColumnSpread]:
         """Return how much each column adds to the margins of a model, the largest first.

@@ -45,6 +45,11 @@ def narrow(value):
     return found
 
 
+def wide(value):
+    narrow(value)  # within the range of float32
+    return np.float64(value)
+
+
 def odd(lines, separator):
     """Tell whether something follows a closing quote."""
     try:
@@ -124,7 +129,7 @@ def reference_rows(text, separator=",", label="y", importance="w", ignore=("i",)
                 try:
                     value = word_label(cell, words) if name == label and words is not None else number(cell)
                     if name == label:
-                        y = y if value is None else narrow(value)
+                        y = y if value is None else wide(value)
                     elif name == importance:
                         if value is None and cell.strip():
                             raise Wrong(cell)

@@ -109,3 +109,21 @@ def test_a_model_that_a_thread_was_changing_for_long_raises_in_the_child(monkeyp
         stop.set()
         thread.join()
     assert exit_code_of_child(model) == 0
+
+
+class Reading:
+    """An attribute whose copy reads a cached property of settings for the first time, as another thread may."""
+
+    settings = None
+
+    def __reduce__(self):
+        assert Reading.settings.noise_key
+        return Reading, ()
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))], ids=["copy", "pickle"])
+def test_settings_are_copied_while_another_thread_reads_them(copied):
+    settings = Settings(seed=3)
+    object.__setattr__(settings, "attribute", Reading())
+    Reading.settings = settings
+    assert copied(settings) == settings

@@ -217,6 +217,9 @@ class Settings:
         values = {n: v[lane] for n in LANE_PARAMETERS if isinstance(v := getattr(self, n), tuple)}
         return replace(self, filters=(), full_filters=(), **values)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return dict(self.__dict__)  # while it is copied, other threads may add cached properties
+
     @cached_property
     def loss_function(self) -> MarginLoss:
         """The loss as an object; ``loss`` may also be its name or a function.

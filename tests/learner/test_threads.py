@@ -127,3 +127,12 @@ def test_settings_are_copied_while_another_thread_reads_them(copied):
     object.__setattr__(settings, "attribute", Reading())
     Reading.settings = settings
     assert copied(settings) == settings
+
+
+@pytest.mark.parametrize("learn", ["learn", "progress", "relearn"])
+def test_settings_and_mixers_learn_rows_in_one_change(learn, interpreted):
+    """Between two changes, other threads would see settings that have learned rows, and mixers that have not."""
+    model = Learner(1, Settings(alpha=(0.1, 1.0)))
+    before = model._lock.version
+    getattr(model, learn)(np.ones((5, 1)), [1] * 5)
+    assert model._lock.version == before + 2

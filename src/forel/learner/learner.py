@@ -199,8 +199,7 @@ class Learner:
         >>> Learner(1, Settings("squared", alpha=1.0, bias=False)).progress([[1.0], [1.0]], [2.0, 2.0]).ravel().round(2)
         array([0.  , 0.67], dtype=float32)
         """
-        with self._lock.exclusive():
-            return self.begin(X, y, importance, held_out)()
+        return self._progress(X, y, importance, held_out, again=False)
 
     def relearn(
         self,
@@ -220,8 +219,7 @@ class Learner:
         >>> model.rounds, model.first_pass_rows, bool(np.all(model.posterior == before))
         (100, 50, True)
         """
-        with self._lock.exclusive():
-            return self.begin(X, y, importance, held_out, again=True)()
+        return self._progress(X, y, importance, held_out, again=True)
 
     def begin(
         self,
@@ -255,6 +253,14 @@ class Learner:
                 return mixture.learn(given, margins, again)
 
         return finish
+
+    def _progress(self, X: Any, y: Any, importance: Any, held_out: Any, again: bool) -> NDArray[Any]:
+        """Let all experts learn rows in one change, so that other threads see the state before or after it."""
+        with self._lock.exclusive():
+            given = self._examples(X, y, importance, held_out)
+            with self._lock.writing():
+                margins = self._learn(given, np.empty((given.rows.number, self.state.n_lanes), self.dtype))
+                return margins if self.mixture is None else self.mixture.learn(given, margins, again)
 
     def _examples(
         self, X: Any, y: ArrayLike | None, importance: ArrayLike | None, held_out: NDArray[np.bool_] | None

@@ -66,7 +66,9 @@ def test_encodings_that_are_none_are_refused(tmp_path):
             read(b"", encoding=wrong)
     path = tmp_path / "a.csv"
     path.write_bytes(b"x,y\n\x81,1\n")
-    with pytest.raises(Malformed, match=r"got the bytes 81, which are not cp1252; give another encoding"):
+    with pytest.raises(
+        Malformed, match=r"got the bytes 81, which are not cp1252, expected text of this encoding; give another one"
+    ):
         list(read(str(path), encoding="cp1252"))
 
 

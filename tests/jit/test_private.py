@@ -32,8 +32,9 @@ routine("counting", "log_losses")(np.linspace(-3.0, 3.0, 9), labels, *found)
 print(json.dumps(found.tolist()))
 """
 LEARN = """
-from forel.learner.linear import Linear, Settings
-model = Linear(3, Settings(alpha=0.1))
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
+model = Learner(3, Settings(alpha=0.1))
 model.learn(np.eye(3), [0, 1, 1])
 print(json.dumps(model.weights.ravel().tolist()))
 """

@@ -58,8 +58,9 @@ import json, sys
 sys.path.insert(0, sys.argv[1])
 import numpy as np
 from losses_of_a_user import loss
-from forel.learner.linear import Linear, Settings
-model = Linear(2, Settings(loss, alpha=0.1))
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
+model = Learner(2, Settings(loss, alpha=0.1))
 model.learn(np.eye(2), [0, 1])
 print(json.dumps(model.weights.ravel().tolist()))
 """

@@ -140,8 +140,9 @@ LEARN = """
 import json, pathlib, sys, numpy as np
 from forel.jit import shipped
 shipped.FOLDER = pathlib.Path(%r)
-from forel.learner.linear import Linear, Settings
-model = Linear(2, Settings(alpha=0.1))
+from forel.learner.learner import Learner
+from forel.learner.settings import Settings
+model = Learner(2, Settings(alpha=0.1))
 model.learn(np.eye(2), [0, 1])
 print(json.dumps([model.weights.tolist(), "numba" in sys.modules]))
 """

@@ -6,6 +6,8 @@ import signal
 
 import pytest
 
+from forel import save
+from forel.store import serving_model
 from tests.fuzz import __main__ as every
 from tests.fuzz import files, formats, process
 
@@ -56,8 +58,10 @@ def test_damage_without_a_clear_error_is_reported(answer, monkeypatch):
 
 
 @pytest.mark.slow
-def test_process_that_dies_or_hangs_is_restarted(tmp_path, monkeypatch):
-    path = files.make.HERE / f"v{files.VERSION}" / "serving.forel"
+def test_process_that_dies_or_hangs_is_restarted(tmp_path, monkeypatch, interpreted):
+    path = tmp_path / "serving.forel"
+    small = serving_model(files.make.learn(files.make.LEARNERS["linear"](), 40))
+    save(path, small)
     opener = files.Opener()
     try:
         kind, numbers = opener(path)

@@ -139,7 +139,7 @@ class FullFilters:
         units = units_of(scale)
         largest = np.finfo(state.dtype).max
         state.scales[own] = scale
-        state.numbers[own, 0, 0] = np.clip(means[filter_number, :n], -largest, largest)
+        state.numbers[own, 0, 0] = np.clip(means[filter_number, :n] * units, -largest, largest)
         state.numbers[own, 1, 0] = np.where(known, np.minimum(information / units**2, largest), 0)
         return state
 

@@ -1,8 +1,9 @@
 r"""Units in which scale-free rates keep records, so that features of any scale stay in the range of the type.
 
 With s the largest \|value\| of a coordinate and u its unit, values are v/u, weights are wu, and a record has z/u, n/u²
-and g_{1:t}/u. Where the state is the point, the record has the point without a unit. The unit of ordinary
-scales is 1; that of others is the largest power of two that is not above the scale. Multiplication by it is exact.
+and g_{1:t}/u, of filters the mean times u. Where the state is the point, the record has the point without a unit. The
+unit of ordinary scales is 1; that of others is the largest power of two that is not above the scale. Multiplication by
+it is exact.
 """
 
 from typing import Any

@@ -150,6 +150,10 @@ def _buffered(pull: Callable[[int], bytes]) -> io.BufferedReader:
     return io.BufferedReader(_Pulled(pull), BUFFER)
 
 
+class _EncodingError(OSError):
+    """Bytes are not text in the encoding that was given or found."""
+
+
 class _Decoded:
     """Text in some encoding as UTF-8."""
 
@@ -164,8 +168,8 @@ class _Decoded:
             try:
                 self._rest = self._decoder.decode(data, final=not data).encode("utf-8", "surrogatepass")
             except UnicodeDecodeError as wrong:
-                got = f"the bytes {wrong.object[wrong.start : wrong.end].hex(' ')}, which are not {self._encoding}"
-                raise OSError(f"{got}; give another encoding (--encoding)") from None
+                bytes_of = wrong.object[wrong.start : wrong.end].hex(" ")
+                raise _EncodingError(f"the bytes {bytes_of}, which are not {self._encoding}") from None
             if not data:
                 break
         found, self._rest = self._rest[:size], self._rest[size:]
@@ -345,7 +349,9 @@ def chunks(
 
 def broken_file(file: str, line: int, problem: Exception) -> Malformed:
     """Return the error about a file that cannot be read to its end."""
-    return Malformed(file, line, None, str(problem).rstrip("."), "a whole file; copy it again")
+    wrong = isinstance(problem, _EncodingError)
+    expected = "text of this encoding; give another one (--encoding)" if wrong else "a whole file; copy it again"
+    return Malformed(file, line, None, str(problem).rstrip("."), expected)
 
 
 def _longer(text: NDArray[np.uint8], end: int, limit: int) -> int | None:

@@ -15,14 +15,14 @@ BUDGETS = {
     "theory": 4200,
     "losses": 810,
     "experts": 500,
-    "jit": 640,
-    "learner": 5300,
-    "data": 7150,
-    "training": 3250,
-    "store": 1650,
+    "jit": 620,
+    "learner": 4900,
+    "data": 7000,
+    "training": 3100,
+    "store": 1620,
     "interfaces": 4450,
 }
-FILES = 375
+FILES = 345
 
 NOT_CODE = {
     tokenize.COMMENT,

@@ -280,8 +280,11 @@ def test_temporary_files_of_a_killed_process_are_removed_and_those_in_use_are_no
 
 def test_predictions_do_not_replace_their_model(clicks, tmp_path):
     run("train", clicks, "--model", tmp_path / "m", *ONE)
-    done = run("predict", clicks, "--model", tmp_path / "m", "--output", tmp_path / "m")
-    assert (done.exit_code, "expected another file than the input" in done.stderr) == (2, True)
+    os.link(tmp_path / "m", tmp_path / "hard")
+    os.link(clicks, tmp_path / "rows")
+    for output in ("m", "hard", "rows"):
+        done = run("predict", clicks, "--model", tmp_path / "m", "--output", tmp_path / output)
+        assert (done.exit_code, "expected another file than the input" in done.stderr) == (2, True)
     assert load(tmp_path / "m").learner.rounds == 2000
 
 

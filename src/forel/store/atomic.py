@@ -49,7 +49,7 @@ def check_outputs(
     Traceback (most recent call last):
     ValueError: --model: got '/no/such/folder/m.forel', expected a file in an existing folder; create the folder first
     """
-    taken = {os.path.realpath(path): "another file than the input" for path in sources}
+    taken = {_identity(path): "another file than the input" for path in sources}
     for name, path in outputs.items():
         if path is None:
             continue
@@ -62,9 +62,19 @@ def check_outputs(
             raise refuse(name, os.fspath(path), "a file in an existing folder; create the folder first")
         if not os.access(target.parent, os.W_OK | os.X_OK):
             raise refuse(name, os.fspath(path), "a file in a folder that you may write to")
-        if str(target) in taken:
-            raise refuse(name, os.fspath(path), taken[str(target)])
-        taken[str(target)] = f"another file than {name}"
+        identity = _identity(target)
+        if identity in taken:
+            raise refuse(name, os.fspath(path), taken[identity])
+        taken[identity] = f"another file than {name}"
+
+
+def _identity(path: Path) -> object:
+    """Return what is equal for all names of a file, hard links included."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return os.path.realpath(path)
+    return status.st_dev, status.st_ino
 
 
 @contextmanager

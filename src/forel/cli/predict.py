@@ -110,10 +110,10 @@ def _write_and_flush(text: str) -> None:
 def _write_block(write: Callable[[str], object], block: Any, values: Any, names: Sequence[str] | None = None) -> None:
     """Write numbers, rows of numbers, names of classes, or a probability for each of these."""
     if names is not None:
-        pairs = ("\t".join(f"{n}:{p:.6g}" for n, p in zip(names, row, strict=True)) for row in values.tolist())
+        pairs = ("\t".join(f"{n}:{p:.9g}" for n, p in zip(names, row, strict=True)) for row in values.tolist())
         text = "".join(f"{line}\n" for line in pairs)
     else:
-        text = ("%.6g\n" if values.dtype.kind == "f" else "%s\n") * values.size % tuple(values.tolist())
+        text = ("%.9g\n" if values.dtype.kind == "f" else "%s\n") * values.size % tuple(values.tolist())
     if block.tags is not None and any(block.tags):
         tags = (tag.decode("utf-8", "backslashreplace") for tag in block.tags)
         words = zip(text.split("\n"), tags, strict=False)

@@ -24,7 +24,7 @@ POSITIVE = {"yes", "y", "true", "t", "on", "spam", "positive", "pos", "success",
 NEGATIVE = {"no", "n", "false", "f", "off", "ham", "negative", "neg", "failure", "none", "normal"}
 Classes = int | Literal["auto"] | tuple[str, ...] | None
 MOST = 1 << 16  # classes; with more, labels are numbers or identifiers
-RARE, SHARE, CLOSE = 3, 1e-3, 0.75  # rows and share of a class that may be misspelled, and its similarity to another
+RARE, SHARE, CLOSE = 3, 0.01, 0.75  # rows and share of a class that may be misspelled, and its similarity to another
 
 
 @dataclass(frozen=True)
@@ -261,7 +261,7 @@ class ClassNames:
             return {}
         total, found = self._rows.total(), dict[str, str]()
         for name, rows in self._rows.items():
-            if rows < RARE and rows < SHARE * total and not name.replace(".", "").isdecimal():
+            if rows < RARE and rows <= SHARE * total and not name.replace(".", "").isdecimal():
                 others = [other for other, more in self._rows.items() if more >= RARE]
                 if close := get_close_matches(name, others, 1, CLOSE):
                     found[name] = close[0]

@@ -105,8 +105,7 @@ class Reader:
     def _misspelled(self) -> Iterator[str]:
         """Yield a warning for each class that may be another one, misspelled."""
         for name, other in self.classes.misspelled().items():
-            rest = [one for one in self.classes.names if one != name]
-            remedy = f"if it is misspelled, correct it; classes={rest[:5]!r} (--classes) reads the others alone"
+            remedy = "if it is misspelled, correct it; with the names of classes (--classes), rows of others are errors"
             yield f"label: got the class {name!r} in very few rows, close to {other!r}, expected none such; {remedy}"
 
     def _with_class_numbers(self, block: Block) -> Block:

@@ -1,6 +1,7 @@
 """The estimators: scikit-learn's own checks, its tools around them, and the fast learner inside."""
 
 import pickle
+from dataclasses import fields
 
 import numpy as np
 import pandas as pd
@@ -68,6 +69,16 @@ def test_the_default_regressor_scores_what_scikit_learns_check_asks(options, req
     X, y = make_regression(200, 10, n_informative=1, bias=5.0, noise=20, random_state=42)
     X, y = (X - X.mean(axis=0)) / X.std(axis=0), (y - y.mean()) / y.std()
     assert FTRLRegressor(**options).fit(X, y).score(X, y) > 0.7
+
+
+def test_parameters_are_settings_and_options_of_fit():
+    fitting = {"fit_intercept", "passes", "shuffle", "random_state", "dtype", "warm_start", "certified", "lanes"}
+    classifier, regressor = FTRLClassifier().get_params(), FTRLRegressor().get_params()
+    settings = set(regressor) - fitting
+    assert settings <= {field.name for field in fields(Settings)}
+    assert fitting < set(regressor)
+    assert set(classifier) == {*regressor, "class_weight", "add_classes"}
+    assert {name for name in regressor if classifier[name] != regressor[name]} == {"loss"}
 
 
 def clicks(rows=4000, features=60, seed=0, dtype=np.float32):

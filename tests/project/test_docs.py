@@ -195,7 +195,7 @@ def test_the_reference_begins_with_the_names_used_most():
 def test_the_reference_has_every_public_module():
     reference = pytest.importorskip("website.reference")
     pages = list(reference.modules())
-    assert {"forel.learner.learner", "forel.theory.algorithms.ftrl", "forel.sklearn.classifier"} <= set(pages)
+    assert {"forel.learner.learner", "forel.theory.algorithms.ftrl", "forel.sklearn.estimators"} <= set(pages)
     assert not [p for p in pages if "._" in p]
     assert "::: forel.learner.learner" in reference.page("forel.learner.learner")
     assert "forel.theory.algorithms.ftrl.md" in reference.page("forel.theory.algorithms")

@@ -13,7 +13,7 @@ from forel.learner.kernels.calibration import OFFSET, SLOPES, calibrate
 from forel.learner.settings import Settings
 from forel.report import page
 from forel.river.stored import model_of
-from forel.sklearn.stored import estimator_of
+from forel.sklearn import estimator_of
 from forel.store import ModelFileError, serving_model
 from forel.store.calibration import Calibration, calibration_of
 from forel.training.calibrating import PRIOR

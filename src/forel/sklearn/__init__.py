@@ -1,7 +1,6 @@
 """The fast learner as scikit-learn estimators: in pipelines, in searches, on arrays, sparse matrices and frames."""
 
-from forel.sklearn.classifier import FTRLClassifier
-from forel.sklearn.regressor import FTRLRegressor
+from forel.sklearn.estimators import FTRLClassifier, FTRLRegressor
 from forel.sklearn.stored import estimator_of
 
 __all__ = ["FTRLClassifier", "FTRLRegressor", "estimator_of"]

@@ -1,18 +1,23 @@
-"""Code of both estimators: settings from parameters, validation, passes, and fitted attributes.
-
-Functions instead of a base class; both classes use those whose first argument is an estimator as methods.
-"""
+"""What both estimators do: parameters as settings, validation, passes over rows, and fitted attributes."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state, estimator_html_repr
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+from sklearn.utils.validation import (
+    _check_feature_names_in,
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from forel.learner.grid import default_grid, without_filters
 from forel.learner.learner import Learner
@@ -21,13 +26,23 @@ from forel.learner.rows import rows_of
 from forel.learner.settings import Settings
 from forel.losses.vocabulary import synonym_hint
 from forel.notebook import card
-from forel.sklearn.inputs import dtype_of, validate
-from forel.store.frame_features import FrameFeatures
+from forel.store.frame_features import FrameFeatures, frame_of, words_frame
 from forel.training.model import Model
 from forel.validation import real, refuse, vector, whole
 
+__all__ = ["KEPT", "OPTIONAL", "Estimator", "guard_of", "learns", "predicts"]
+
 F = TypeVar("F", bound=Callable[..., Any])
 OPTIONAL = ("alpha", "beta", "l1", "rate", "filters", "full_filters")  # None selects the default grid's value
+KEPT = (
+    "passes",
+    "shuffle",
+    "random_state",
+    "warm_start",
+    "lanes",
+    "add_classes",
+    "class_weight",
+)  # stored beside the settings
 SHUFFLE_BLOCK = 1 << 14  # rows copied at a time; the model does not depend on it
 
 
@@ -59,73 +74,247 @@ def predicts(method: F) -> F:
     return guarded  # type: ignore[return-value]
 
 
-def settings_of(estimator: Any, losses: tuple[str, ...]) -> Settings:
-    """Return the estimator's parameters as settings of one model, or of several to mix."""
-    if isinstance(estimator.loss, str) and estimator.loss not in losses:
-        others = (
-            f"a loss such as forel.losses.Huber(2.0), or a function of margin and label{synonym_hint(estimator.loss)}"
-        )
-        raise refuse("loss", estimator.loss, f"one of {', '.join(losses)}, {others}")
-    shared = {f.name: getattr(estimator, f.name) for f in fields(Settings) if hasattr(estimator, f.name)}
-    return default_grid(**shared, lanes=estimator.lanes, bias=bool(estimator.fit_intercept))
+class Estimator(BaseEstimator):  # type: ignore[misc]
+    """The base class of both estimators."""
 
+    _losses: ClassVar[tuple[str, ...]]
+    _label_options: ClassVar[dict[str, Any]] = {}  # of scikit-learn's validation
 
-def model_to_train(
-    estimator: Any, losses: tuple[str, ...], continues: bool, features: int, classes: int | None = None
-) -> Learner:
-    """Return the model to train: a new one, or the estimator's own if its settings have not changed."""
-    settings, dtype = settings_of(estimator, losses), dtype_of(estimator)
-    grown = replace(settings, filters=(), full_filters=())  # of a model of two classes to which others were added
-    settings = settings if classes is None else without_filters(settings)
-    if continues and classes is not None and estimator._model.settings == grown:
-        settings = grown
-    if not continues:
-        return Learner(features, settings, classes, dtype, bool(estimator.certified))
-    model: Learner = estimator._model
-    changed = [f.name for f in fields(Settings) if getattr(settings, f.name) != getattr(model.settings, f.name)]
-    changed += ["dtype"] if dtype != model.dtype else []
-    changed += ["certified"] if bool(estimator.certified) != model.certified else []
-    if changed:
-        # The state depends on the rates and penalties of all rounds so far.
-        names = ", ".join(changed).replace("bias", "fit_intercept")
-        raise ValueError(f"{names}: got another value than before, expected the same; fit again without warm_start")
-    return model
+    def _store(self, given: dict[str, Any]) -> None:
+        """Store the arguments of a constructor."""
+        self.__dict__.update((name, value) for name, value in given.items() if name != "self")
 
+    @learns
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
+        """Fit a new model in ``passes`` passes, or continue the present one with ``warm_start``."""
+        return self._learn(X, y, sample_weight, bool(self.warm_start) and self.__sklearn_is_fitted__(), self.passes)
 
-def train(
-    estimator: Any,
-    model: Learner,
-    X: Any,
-    labels: NDArray[Any],
-    sample_weight: Any,
-    passes: int | None,
-) -> None:
-    """Train the model, in one pass in order if ``passes`` is None, and keep it only if no error occurs."""
-    weight = None if sample_weight is None else importance_of(sample_weight, len(labels), stream=passes is None)
-    passes_made = 1 if passes is None else whole("passes", passes, low=1)
-    random = check_random_state(estimator.random_state) if passes is not None and estimator.shuffle else None
-    if model.features < X.shape[1]:  # categories that are new
-        model.add_features(X.shape[1])
-    if passes_made > 1 or random is not None:
-        X = rows_of(X, model.features, model.dtype)  # validated and converted once, for all passes
-    before, first = float(np.sum(model.loss)), 0.0
-    for number in range(passes_made):
-        # Only rows of the first pass compare settings fairly.
-        learn = model.relearn if number > 0 else model.learn
-        if random is None:
-            learn(X, labels, weight)
-        else:
-            order = random.permutation(len(labels))
-            for block in (order[k : k + SHUFFLE_BLOCK] for k in range(0, order.size, SHUFFLE_BLOCK)):
-                learn(X.take(block), labels[block], None if weight is None else weight[block])
-        # Only the first pass predicts rows before learning from them.
-        first = float(np.sum(model.loss)) - before if number == 0 else first
-    if model is not getattr(estimator, "_model", None):
-        estimator._model, estimator._progress, estimator._sparse = model, (0.0, 0.0), False
-    total_loss, total_weight = estimator._progress
-    estimator._progress = total_loss + first, total_weight + (len(labels) if weight is None else float(weight.sum()))
-    estimator.n_iter_ = passes_made
-    estimator._frame_features = vars(estimator).pop("_next_frame_features", None)
+    def _model_to_train(self, continues: bool, features: int, classes: int | None) -> Learner:
+        """Return the model to train: a new one, or the estimator's own if its settings have not changed."""
+        settings, dtype = self._settings(), self._dtype()
+        grown = replace(settings, filters=(), full_filters=())  # of two classes to which others were added
+        settings = settings if classes is None else without_filters(settings)
+        if not continues:
+            return Learner(features, settings, classes, dtype, bool(self.certified))
+        model: Learner = self._model
+        if classes is not None and model.settings == grown:
+            settings = grown
+        changed = [f.name for f in fields(Settings) if getattr(settings, f.name) != getattr(model.settings, f.name)]
+        changed += ["dtype"] if dtype != model.dtype else []
+        changed += ["certified"] if bool(self.certified) != model.certified else []
+        if changed:
+            # The state depends on the rates and penalties of all rounds so far.
+            names = ", ".join(changed).replace("bias", "fit_intercept")
+            raise ValueError(f"{names}: got another value than before, expected the same; fit again without warm_start")
+        return model
+
+    def _settings(self) -> Settings:
+        """Return the parameters as settings of one model, or of several to mix."""
+        if isinstance(self.loss, str) and self.loss not in self._losses:
+            others = "a loss such as forel.losses.Huber(2.0), or a function of margin and label"
+            raise refuse("loss", self.loss, f"one of {', '.join(self._losses)}, {others}{synonym_hint(self.loss)}")
+        given = {f.name: getattr(self, f.name) for f in fields(Settings) if hasattr(self, f.name)}
+        return default_grid(**given, lanes=self.lanes, bias=bool(self.fit_intercept))
+
+    def _dtype(self) -> np.dtype[Any]:
+        """Return the dtype of the state."""
+        try:
+            dtype: np.dtype[Any] = np.dtype(self.dtype)
+        except TypeError:
+            raise refuse("dtype", self.dtype, "float32 or float64") from None
+        if dtype not in (np.float32, np.float64):
+            raise refuse("dtype", self.dtype, "float32 or float64")
+        return dtype
+
+    def _train(self, model: Learner, X: Any, labels: NDArray[Any], sample_weight: Any, passes: int | None) -> None:
+        """Train the model, in one pass in order if ``passes`` is None, and keep it only if no error occurs."""
+        weight = None if sample_weight is None else importance_of(sample_weight, len(labels), stream=passes is None)
+        passes_made = 1 if passes is None else whole("passes", passes, low=1)
+        random = check_random_state(self.random_state) if passes is not None and self.shuffle else None
+        if model.features < X.shape[1]:  # categories that are new
+            model.add_features(X.shape[1])
+        if passes_made > 1 or random is not None:
+            X = rows_of(X, model.features, model.dtype)  # validated and converted once, for all passes
+        before, first = float(np.sum(model.loss)), 0.0
+        for number in range(passes_made):
+            # Only rows of the first pass compare settings fairly.
+            learn = model.relearn if number > 0 else model.learn
+            if random is None:
+                learn(X, labels, weight)
+            else:
+                order = random.permutation(len(labels))
+                for block in (order[k : k + SHUFFLE_BLOCK] for k in range(0, order.size, SHUFFLE_BLOCK)):
+                    learn(X.take(block), labels[block], None if weight is None else weight[block])
+            # Only the first pass predicts rows before learning from them.
+            first = float(np.sum(model.loss)) - before if number == 0 else first
+        if model is not getattr(self, "_model", None):
+            self._model, self._progress, self._sparse = model, (0.0, 0.0), False
+        total_loss, total_weight = self._progress
+        self._progress = total_loss + first, total_weight + (len(labels) if weight is None else float(weight.sum()))
+        self.n_iter_ = passes_made
+        self._frame_features = self.__dict__.pop("_next_frame_features", None)
+
+    def _validated(self, X: Any, y: Any = "no_validation", reset: bool = False) -> Any:
+        """Return X, or X and y, validated by scikit-learn; feature names and counts are set or checked."""
+        known: FrameFeatures | None = None if reset else vars(self).get("_frame_features")
+        learns = not isinstance(y, str)
+        if learns:
+            self._next_frame_features: FrameFeatures | None = None
+        if known is not None or words_frame(X) is not None:
+            return self._validated_frame(X, y, known, reset, learns)
+        if isinstance(X, list) and X and isinstance(X[0], Mapping):
+            expected = "a frame, an array or a sparse matrix; pandas.DataFrame(X) makes a frame"
+            raise refuse("X", "a list of dicts", f"{expected}, and forel.train learns dicts")
+        for name, given in (("X", X), ("y", y)):
+            if isinstance(given, np.ma.MaskedArray):
+                real(name, given)  # scikit-learn ignores the mask, and refuses complex numbers itself
+        # float32 and float64 are not converted here, because the learner converts its own copy.
+        dtypes, options = [self._dtype(), np.float32, np.float64], self._label_options if learns else {}
+        return validate_data(self, X, y, reset=reset, accept_sparse="csr", dtype=dtypes, **options)
+
+    def _validated_frame(self, X: Any, y: Any, known: FrameFeatures | None, reset: bool, learns: bool) -> Any:
+        """Return the rows of a frame with words, which decide the features in ``fit``, and y if it is given."""
+        frame = frame_of(X)
+        if frame is None:
+            raise ValueError(f"X: got {type(X).__name__}, expected a frame with the columns of fit")
+        if known is None and not reset:
+            raise ValueError("X: got a frame with words, expected numbers as in fit; convert the words to numbers")
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        if not len(frame):
+            raise ValueError("X: got a frame without rows, expected at least one")
+        features = FrameFeatures.of(frame) if known is None else known.extended(frame) if learns else known
+        count = len(features.features) if known is None else max(self._model.features, len(features.features))
+        rows = features.matrix(frame, count, self._dtype())
+        if not learns:
+            return rows
+        self._next_frame_features = features
+        y = check_array(y, ensure_2d=False, dtype=None, input_name="y", ensure_all_finite=not self._label_options)
+        y = column_or_1d(y.astype(np.float64) if self._label_options else y, warn=True)
+        check_consistent_length(X, y)
+        return rows, y
+
+    def _margins(self, X: Any) -> NDArray[Any]:
+        """Return the margin of every row and model."""
+        model = self._fitted
+        return model.margins(self._validated(X))
+
+    @property
+    def _fitted(self) -> Learner:
+        check_is_fitted(self)
+        model: Learner = self._model
+        return model
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_model")
+
+    @property
+    def coef_(self) -> Any:
+        """The weights, those of the best setting for a mixture; a CSR array after ``sparsify``."""
+        weights = np.ascontiguousarray(self._fitted.weights.T)
+        weights = weights if hasattr(self, "classes_") else weights[0]
+        return sparse.csr_array(weights) if self._sparse else weights
+
+    @property
+    def intercept_(self) -> NDArray[Any]:
+        """The weight of the constant feature of each model; 0 without ``fit_intercept``."""
+        return self._fitted.bias
+
+    @property
+    def t_(self) -> int:
+        """The number of rows learned from, over all passes."""
+        return int(self._fitted.rounds)
+
+    @property
+    def progressive_loss_(self) -> float:
+        """The mean progressive loss of the first pass, summed over classes."""
+        check_is_fitted(self)
+        total_loss, total_weight = self._progress
+        return total_loss / total_weight if total_weight else 0.0
+
+    @property
+    def guarantee_(self) -> Any:
+        """The difference between the loss of a mixture and that of its best setting, and a bound on it."""
+        found = self._fitted.guarantee()
+        if found is None:
+            raise AttributeError("guarantee_ needs a mixture of settings; leave out alpha, or give several values")
+        return found
+
+    @property
+    def certificate_(self) -> Any:
+        """The certificate of all rows and passes so far; a list with one for each class of several models."""
+        model = self._fitted
+        if not model.certified:
+            raise AttributeError("certificate_ needs certified=True, from the first row on")
+        with reading(model):
+            proofs = [model.certificate(lane) for lane in range(1 if model.joint else model.n_outputs)]
+        return proofs[0] if len(proofs) == 1 else proofs
+
+    def explain_mixture(self) -> Any:
+        """Return what each expert of the mixture contributes; None if there is one setting only."""
+        return self._fitted.explain()
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Return the name of each weight of ``coef_``: columns, and categories of columns such as ``city^Rome``."""
+        check_is_fitted(self)
+        known: FrameFeatures | None = vars(self).get("_frame_features")
+        return _check_feature_names_in(self, input_features) if known is None else np.array(known.names, dtype=object)
+
+    def sparsify(self) -> Any:
+        """Convert ``coef_`` to a CSR array; learning is not affected."""
+        check_is_fitted(self)
+        self._sparse = True
+        return self
+
+    def densify(self) -> Any:
+        """Convert ``coef_`` to a dense array."""
+        check_is_fitted(self)
+        self._sparse = False
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def __model__(self) -> Model:
+        """Return what is stored: the learner, and other parameters and attributes as JSON."""
+        model = self._fitted
+        if not isinstance(self.random_state, int | np.integer | None):
+            expected = "a whole number or None, which can be stored; set_params(random_state=0) before saving"
+            raise refuse("random_state", self.random_state, expected)
+        known = vars(self)
+        attributes: dict[str, Any] = {
+            "class": type(self).__name__,
+            **{name: plain(known[name]) for name in KEPT if name in known},
+            "progress": [float(number) for number in self._progress],
+            "sparse": self._sparse,
+            "n_iter": self.n_iter_,
+            "feature_names": [str(n) for n in known["feature_names_in_"]] if "feature_names_in_" in known else None,
+            "unset": [name for name in OPTIONAL if known[name] is None],
+        }
+        if known.get("_frame_features") is not None:
+            attributes["columns"] = self._frame_features.to_json()
+        if "classes_" in known:
+            values = self.classes_.tolist()
+            if self.classes_.dtype.kind not in "biufU" and not all(type(value) is str for value in values):
+                expected = "numbers or text, which can be stored; encode the labels before fitting"
+                raise refuse("classes_", values, expected)
+            attributes["classes"] = {"dtype": self.classes_.dtype.str, "values": values}
+        return Model(model, estimator=attributes)
+
+    def _html_repr(self) -> str:
+        """Return scikit-learn's diagram for notebooks and, if fitted, the loss, guarantee and certificate."""
+        diagram: str = estimator_html_repr(self)
+        if not self.__sklearn_is_fitted__():
+            return diagram
+        model: Learner = self._model
+        rows: list[tuple[str, object]] = [
+            ("rows learned from", model.rounds),
+            (f"progressive {model.settings.title}", self.progressive_loss_),
+            ("guarantee", model.guarantee()),
+            ("certificate", model.summary() if model.certified and (model.joint or model.n_outputs == 1) else None),
+        ]
+        return diagram + card(type(self).__name__, rows)
 
 
 def importance_of(sample_weight: Any, count: int, stream: bool) -> NDArray[np.float64]:
@@ -140,156 +329,8 @@ def importance_of(sample_weight: Any, count: int, stream: bool) -> NDArray[np.fl
     return weights
 
 
-def margins(estimator: Any, X: Any) -> NDArray[Any]:
-    """Return the margin of every row and lane."""
-    check_is_fitted(estimator)
-    X = validate(estimator, X)
-    model: Learner = estimator._model
-    return model.margins(X)
-
-
-def likeliest(estimator: Any, X: Any) -> NDArray[np.intp]:
-    """Return the number of the class with the largest margin of each row."""
-    check_is_fitted(estimator)
-    X = validate(estimator, X)
-    model: Learner = estimator._model
-    margins = model.margins(X)
-    return margins.argmax(axis=1) if margins.shape[1] > 1 else (margins[:, 0] > 0).astype(np.intp)
-
-
-def coef(estimator: Any) -> Any:
-    """The weights, those of the best setting for a mixture; a CSR array after ``sparsify``."""
-    check_is_fitted(estimator)
-    weights = estimator._shaped(np.ascontiguousarray(estimator._model.weights.T))
-    return sparse.csr_array(weights) if estimator._sparse else weights
-
-
-def intercept(estimator: Any) -> NDArray[Any]:
-    """The weight of the constant feature of each model; 0 without ``fit_intercept``."""
-    check_is_fitted(estimator)
-    model: Learner = estimator._model
-    return model.bias
-
-
-def rounds(estimator: Any) -> int:
-    """The number of rows learned from, over all passes."""
-    check_is_fitted(estimator)
-    return int(estimator._model.rounds)
-
-
-def progressive_loss(estimator: Any) -> float:
-    """The mean progressive loss of the first pass, summed over classes."""
-    check_is_fitted(estimator)
-    total_loss, total_weight = estimator._progress
-    return total_loss / total_weight if total_weight else 0.0
-
-
-def guarantee(estimator: Any) -> Any:
-    """The difference between the loss of a mixture and that of its best setting, and a bound on it."""
-    check_is_fitted(estimator)
-    found = estimator._model.guarantee()
-    if found is None:
-        raise AttributeError("guarantee_ needs a mixture of settings; leave out alpha, or give several values")
-    return found
-
-
-def explain_mixture(self: Any) -> Any:
-    """Return what each expert of the mixture contributes; None if there is one setting only."""
-    check_is_fitted(self)
-    model: Learner = self._model
-    return model.explain()
-
-
-def certificate(estimator: Any) -> Any:
-    """The certificate of all rows and passes so far; a list with one for each class if there are several models."""
-    check_is_fitted(estimator)
-    model: Learner = estimator._model
-    if not model.certified:
-        raise AttributeError("certificate_ needs certified=True, from the first row on")
-    with reading(model):
-        proofs = [model.certificate(lane) for lane in range(1 if model.joint else model.n_outputs)]
-    return proofs[0] if len(proofs) == 1 else proofs
-
-
-def get_feature_names_out(self: Any, input_features: Any = None) -> NDArray[Any]:
-    """Return the name of each weight of ``coef_``: columns, and categories of columns such as ``city^Rome``."""
-    check_is_fitted(self)
-    known: FrameFeatures | None = vars(self).get("_frame_features")
-    return _check_feature_names_in(self, input_features) if known is None else np.array(known.names, dtype=object)
-
-
-def sparsify(self: Any) -> Any:
-    """Convert ``coef_`` to a CSR array; learning is not affected."""
-    check_is_fitted(self)
-    self._sparse = True
-    return self
-
-
-def densify(self: Any) -> Any:
-    """Convert ``coef_`` to a dense array."""
-    check_is_fitted(self)
-    self._sparse = False
-    return self
-
-
-def is_fitted(self: Any) -> bool:
-    """Return whether the estimator is fitted."""
-    return hasattr(self, "_model")
-
-
-def stored(self: Any) -> Model:
-    """Return what is stored of an estimator: its learner, and its other parameters and attributes as JSON."""
-    check_is_fitted(self)
-    if not isinstance(self.random_state, int | np.integer | None):
-        expected = "a whole number or None, which can be stored; set_params(random_state=0) before saving"
-        raise refuse("random_state", self.random_state, expected)
-    attributes: dict[str, Any] = {
-        "passes": int(self.passes),
-        "shuffle": bool(self.shuffle),
-        "random_state": None if self.random_state is None else int(self.random_state),
-        "warm_start": bool(self.warm_start),
-        "progress": [float(number) for number in self._progress],
-        "sparse": bool(self._sparse),
-        "n_iter": int(self.n_iter_),
-        "feature_names": [str(n) for n in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None,
-        "class": type(self).__name__,
-        **({} if vars(self).get("_frame_features") is None else {"columns": self._frame_features.to_json()}),
-        "lanes": None if self.lanes is None else int(self.lanes),
-        "unset": [name for name in OPTIONAL if getattr(self, name) is None],
-    }
-    if hasattr(self, "classes_"):
-        attributes["classes"] = pack_classes(self.classes_)
-        if self.add_classes:
-            attributes["add_classes"] = True
-        if self.class_weight is not None:
-            named = isinstance(self.class_weight, str)
-            attributes["class_weight"] = self.class_weight if named else pack_factors(self.class_weight)
-    return Model(self._model, estimator=attributes)
-
-
-def notebook_html(self: Any) -> str:
-    """Return scikit-learn's diagram for notebooks and, if fitted, the loss, guarantee and certificate."""
-    diagram: str = estimator_html_repr(self)
-    if not is_fitted(self):
-        return diagram
-    model: Learner = self._model
-    rows: list[tuple[str, object]] = [
-        ("rows learned from", model.rounds),
-        (f"progressive {model.settings.title}", progressive_loss(self)),
-        ("guarantee", model.guarantee()),
-        ("certificate", model.summary() if model.certified and (model.joint or model.n_outputs == 1) else None),
-    ]
-    return diagram + card(type(self).__name__, rows)
-
-
-def pack_factors(class_weight: Mapping[Any, float]) -> list[list[Any]]:
-    """Return the factors of classes as JSON: pairs, because keys of JSON are text."""
-    return [[k.item() if isinstance(k, np.generic) else k, float(v)] for k, v in class_weight.items()]
-
-
-def pack_classes(classes: NDArray[Any]) -> dict[str, Any]:
-    """Return the classes of a classifier as JSON: dtype and values."""
-    values = classes.tolist()
-    if classes.dtype.kind not in "biufU" and not (classes.dtype.kind == "O" and all(type(v) is str for v in values)):
-        raise refuse("classes_", values, "numbers or text, which can be stored; encode the labels before fitting")
-    return {"dtype": classes.dtype.str, "values": values}
+def plain(value: Any) -> Any:
+    """Return numbers of numpy as those of Python, and a dict as pairs, because keys of JSON are text."""
+    if isinstance(value, Mapping):
+        return [[plain(key), float(factor)] for key, factor in value.items()]
+    return value.item() if isinstance(value, np.generic) else value

@@ -8,10 +8,8 @@ from numpy.typing import NDArray
 
 from forel.learner.learner import Learner
 from forel.learner.settings import Settings
-from forel.sklearn import classifier
-from forel.sklearn.classifier import FTRLClassifier
-from forel.sklearn.regressor import FTRLRegressor
-from forel.sklearn.shared import OPTIONAL, guard_of
+from forel.sklearn.estimators import FTRLClassifier, FTRLRegressor
+from forel.sklearn.shared import KEPT, OPTIONAL, guard_of
 from forel.store import ServingModel
 from forel.store.frame_features import FrameFeatures
 from forel.training.model import as_model
@@ -20,7 +18,6 @@ from forel.validation import refuse
 __all__ = ["estimator_of"]
 
 CLASSES: dict[str, Any] = {"FTRLClassifier": FTRLClassifier, "FTRLRegressor": FTRLRegressor}
-LEARNING = ("passes", "shuffle", "random_state", "warm_start", "lanes")
 
 
 def estimator_of(source: Any) -> Any:
@@ -47,18 +44,19 @@ def estimator_of(source: Any) -> Any:
     if model.settings.n_settings > 1 and model.guarantee() is None:
         raise refuse("stored", "several models", "one model, or a forel.Learner of several settings")
     known = stored.estimator or {}
-    named = isinstance(model.settings.loss, str) and model.settings.loss in classifier.LOSSES
+    named = isinstance(model.settings.loss, str) and model.settings.loss in FTRLClassifier._losses
     if known.get("class", "FTRLClassifier") not in CLASSES:
-        raise refuse("stored", known["class"], "an estimator or a learner; forel.river.as_model returns river models")
+        raise refuse("stored", known["class"], "an estimator or a learner; forel.river.model_of returns river models")
     kind = CLASSES[known.get("class", "FTRLClassifier" if model.classes or named else "FTRLRegressor")]
     parameters = {f.name: getattr(model.settings, f.name) for f in fields(Settings) if f.name != "bias"}
     parameters |= dict.fromkeys(name for name in known.get("unset", ()) if name in OPTIONAL)
+    kept = {name: known[name] for name in KEPT if name in known}
     estimator = kind(
         **parameters,
         fit_intercept=model.settings.bias,
         dtype=model.dtype.name,
         certified=model.certified,
-        **{name: known[name] for name in LEARNING if name in known},
+        **{name: dict(value) if isinstance(value, list) else value for name, value in kept.items()},
     )
     total_loss, total_weight = known.get("progress", (float(np.sum(model.loss)), float(model.rounds)))
     estimator._model, estimator._progress = model, (total_loss, total_weight)
@@ -71,9 +69,6 @@ def estimator_of(source: Any) -> Any:
     if known.get("feature_names"):
         estimator.feature_names_in_ = np.array(known["feature_names"], dtype=object)
     if kind is FTRLClassifier:
-        factors = known.get("class_weight")
-        estimator.class_weight = dict(factors) if isinstance(factors, list) else factors
-        estimator.add_classes = known.get("add_classes", False)
         estimator.classes_ = _classes(model, known.get("classes"))
     return estimator
 

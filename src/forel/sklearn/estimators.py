@@ -1,45 +1,42 @@
-"""Classification: one model for two classes, one model for each of more classes."""
+"""Classification and regression as scikit-learn estimators.
+
+Classification is one model for two classes, and one for each of more classes. In regression the margin is the
+prediction, or its logarithm for counts.
+"""
 
 import warnings
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
-from forel.learner.learner import Learner
-from forel.losses.links import Probability, Sign, SoftmaxLink
+from forel.losses.links import Exponential, Identity, Link, Probability, Sign, SoftmaxLink
 from forel.losses.sigmoid import in_blocks, log_normalized, log_normalized_sigmoid, log_sigmoid
 from forel.losses.vocabulary import VOCABULARY, built_in
-from forel.sklearn import shared
-from forel.sklearn.inputs import validate
+from forel.sklearn.shared import Estimator, importance_of, learns, predicts
 from forel.training.label_order import LabelOrder, LabelOrderWarning, Remedies
 from forel.validation import refuse
 
-__all__ = ["FTRLClassifier"]
+__all__ = ["FTRLClassifier", "FTRLRegressor"]
 
-LOSSES = tuple(n for n, loss in VOCABULARY.items() if isinstance(loss.link, Probability | Sign | SoftmaxLink))
-PROBABILITIES = tuple(name for name in LOSSES if VOCABULARY[name].link.probabilities)
+
+def _losses(*links: type) -> tuple[str, ...]:
+    return tuple(name for name, loss in VOCABULARY.items() if isinstance(loss.link, links))
 
 
 def _has_probabilities(estimator: Any) -> bool:
     loss = built_in(estimator.loss)
     if loss is None or not loss.link.probabilities:
-        known = " or ".join(repr(name) for name in PROBABILITIES)
-        raise AttributeError(f"loss={estimator.loss!r} has no probabilities; use loss={known}")
+        known = [repr(name) for name in FTRLClassifier._losses if VOCABULARY[name].link.probabilities]
+        raise AttributeError(f"loss={estimator.loss!r} has no probabilities; use loss={' or '.join(known)}")
     return True
 
 
-F = TypeVar("F", bound=Callable[..., Any])
-# Typed here, because scikit-learn has no types.
-_with_probabilities: Callable[[F], F] = available_if(_has_probabilities)
-
-
-class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class FTRLClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     r"""A linear classifier learned online, $\eta_{t,i} = \alpha/(\beta + \sqrt{\sum g_{s,i}^2})$, one rate per feature.
 
     Parameters
@@ -93,6 +90,8 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Survey: section 3.4
     """
 
+    _losses = _losses(Probability, Sign, SoftmaxLink)
+
     def __init__(
         self,
         alpha: Any = None,
@@ -119,42 +118,14 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         class_weight: Any = None,
         add_classes: bool = False,
     ) -> None:
-        self.alpha = alpha
-        self.beta = beta
-        self.l1 = l1
-        self.l2 = l2
-        self.algorithm = algorithm
-        self.rate = rate
-        self.loss = loss
-        self.penalty_weight = penalty_weight
-        self.radius = radius
-        self.fit_intercept = fit_intercept
-        self.passes = passes
-        self.shuffle = shuffle
-        self.random_state = random_state
-        self.dtype = dtype
-        self.warm_start = warm_start
-        self.certified = certified
-        self.lanes = lanes
-        self.seed = seed
-        self.filters = filters
-        self.memory = memory
-        self.full_filters = full_filters
-        self.class_weight = class_weight
-        self.add_classes = add_classes
+        self._store(locals())
 
-    @shared.learns
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "FTRLClassifier":
-        """Fit a new model in ``passes`` passes, or continue the present one with ``warm_start``."""
-        continues = bool(self.warm_start) and shared.is_fitted(self)
-        return self._learn(X, y, self.classes_ if continues else None, sample_weight, continues, self.passes)
-
-    @shared.learns
+    @learns
     def partial_fit(
         self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> "FTRLClassifier":
         """Continue learning from each row in order; the first call needs all ``classes``, or ``add_classes``."""
-        continues = shared.is_fitted(self)
+        continues = self.__sklearn_is_fitted__()
         if classes is None and not continues and not self.add_classes:
             raise ValueError("classes: got None, expected all classes at the first call of partial_fit")
         if isinstance(self.class_weight, str):
@@ -166,34 +137,34 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             known = unique_labels(*(one for one in (known, before, y) if one is not None))
         elif continues and not np.array_equal(known, self.classes_):
             raise refuse("classes", classes, f"{self.classes_.tolist()}, as at the start")
-        return self._learn(X, y, known, sample_weight, continues, None)
+        return self._learn(X, y, sample_weight, continues, None, known)
 
     def _learn(
-        self, X: Any, y: Any, classes: Any, sample_weight: ArrayLike | None, continues: bool, passes: int | None
+        self, X: Any, y: Any, sample_weight: Any, continues: bool, passes: int | None, classes: Any = None
     ) -> "FTRLClassifier":
-        X, y = validate(self, X, y, reset=not continues)
+        X, y = self._validated(X, y, reset=not continues)
         if y.dtype.kind not in "biuSU":  # always valid as classes; other types need a check of the values
             check_classification_targets(y)
-        classes = np.unique(y) if classes is None else classes
+        before: Any = self.classes_ if continues else None
+        if classes is None:
+            classes = before if continues else np.unique(y)
         if classes.size < 2:
             raise ValueError(f"y: got one class, {classes.tolist()}, expected at least two")
         labels = _encode(y, classes)
         if self.class_weight is not None:
             factors = compute_class_weight(self.class_weight, classes=classes, y=y)[labels]
-            given = 1.0 if sample_weight is None else shared.importance_of(sample_weight, len(y), passes is None)
+            given = 1.0 if sample_weight is None else importance_of(sample_weight, len(y), passes is None)
             sample_weight = given * factors
         loss = built_in(self.loss)
         several = classes.size if classes.size > 2 or (loss is not None and loss.joint) else None
-        before: Any = vars(self)["classes_"] if continues else classes
-        if not np.array_equal(classes, before):
-            places: Any = np.searchsorted(classes, before)
-            model = self._model.with_classes(classes.size, places.tolist())
+        if continues and not np.array_equal(classes, before):
+            model = self._model.with_classes(classes.size, np.searchsorted(classes, before).tolist())
         else:
-            model = shared.model_to_train(self, LOSSES, continues, X.shape[1], several)
+            model = self._model_to_train(continues, X.shape[1], several)
         if several is None and model.settings.signed:
             labels = 2 * labels - 1
-        shared.train(self, model, X, labels, sample_weight, passes)
-        self.classes_ = classes
+        self._train(model, X, labels, sample_weight, passes)
+        self.classes_: NDArray[Any] = classes
         if passes is not None and not self.shuffle:
             order = LabelOrder()
             order.add(labels)
@@ -201,63 +172,41 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 warnings.warn(message, LabelOrderWarning, stacklevel=4)
         return self
 
-    @shared.predicts
+    @predicts
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Return the margin of the second of two classes, or a column of margins for each class."""
-        margins = shared.margins(self, X)
+        margins = self._margins(X)
         if margins.shape[1] == 1:
             return margins[:, 0]
         # Two classes with a margin each, as in softmax, compare by the difference.
         return margins[:, 1] - margins[:, 0] if margins.shape[1] == 2 else margins
 
-    @shared.predicts
+    @predicts
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class with the largest margin for each row."""
-        best = shared.likeliest(self, X)
+        margins = self._margins(X)
+        best = margins.argmax(axis=1) if margins.shape[1] > 1 else (margins[:, 0] > 0).astype(np.intp)
         predicted: NDArray[Any] = self.classes_[best]
         return predicted
 
-    @_with_probabilities
-    @shared.predicts
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    @predicts
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the logarithm of the probability of each class, finite for margins of any size."""
-        margins = shared.margins(self, X).astype(np.float64, copy=False)
-        model: Learner = self._model
+        margins = self._margins(X).astype(np.float64, copy=False)
         if margins.shape[1] == 1:  # probabilities of two classes sum to 1
             return log_sigmoid(np.hstack([-margins, margins]))
-        if model.mixture is not None:  # margins of a mixture of several classes are log-probabilities
+        if self._model.mixture is not None:  # margins of a mixture of several classes are log-probabilities
             return margins
         # Probabilities of one-against-rest models are normalized.
-        return in_blocks(log_normalized if model.softmax_margins else log_normalized_sigmoid, margins)
+        return in_blocks(log_normalized if self._model.softmax_margins else log_normalized_sigmoid, margins)
 
-    @_with_probabilities
-    @shared.predicts
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    @predicts
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class, with a row for each example."""
         probabilities: NDArray[np.float64] = np.exp(self.predict_log_proba(X))
         return probabilities
-
-    def _shaped(self, weights: NDArray[Any]) -> NDArray[Any]:
-        return weights
-
-    coef_ = property(shared.coef)
-    intercept_ = property(shared.intercept)
-    t_ = property(shared.rounds)
-    progressive_loss_ = property(shared.progressive_loss)
-    certificate_ = property(shared.certificate)
-    guarantee_ = property(shared.guarantee)
-    explain_mixture = shared.explain_mixture
-    get_feature_names_out = shared.get_feature_names_out
-    sparsify = shared.sparsify
-    densify = shared.densify
-    __sklearn_is_fitted__ = shared.is_fitted
-    __model__ = shared.stored
-    _html_repr = shared.notebook_html
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 def _encode(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
@@ -268,3 +217,68 @@ def _encode(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
         new = np.unique(y[unknown]).tolist()
         raise ValueError(f"y: got the new class {new[0]!r}, expected one of the classes {classes.tolist()}")
     return indices
+
+
+class FTRLRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
+    r"""A linear regression learned online, $\eta_{t,i} = \alpha/(\beta + \sqrt{\sum g_{s,i}^2})$, one rate per feature.
+
+    Parameters
+    ----------
+    loss : "squared", "absolute", "huber", "quantile", "epsilon_insensitive" or "poisson" (counts, whose mean is the
+        exponential of the margin), one of ``forel.losses`` such as ``Quantile(0.9)``, or a function of margin and
+        label that returns value and slope
+
+    The other parameters, sample weights and frames with words are those of :class:`FTRLClassifier`.
+
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [1.0, 3.0, 5.0, 7.0]
+    >>> FTRLRegressor(alpha=1.0, passes=100).fit(X, y).predict([[4.0]]).round(2)
+    array([9.], dtype=float32)
+
+    Survey: section 3.4
+    """
+
+    _losses = _losses(Identity, Exponential)
+    _label_options = {"y_numeric": True}  # noqa: RUF012
+
+    def __init__(
+        self,
+        alpha: Any = None,
+        beta: Any = None,
+        l1: Any = None,
+        l2: float = 0.0,
+        algorithm: str = "proximal",
+        rate: str | None = None,
+        loss: Any = "squared",
+        penalty_weight: str = "once",
+        radius: float | None = None,
+        fit_intercept: bool = True,
+        passes: int = 1,
+        shuffle: bool = True,
+        random_state: Any = 0,
+        dtype: Any = "float32",
+        warm_start: bool = False,
+        certified: bool = False,
+        lanes: int | None = None,
+        seed: int = 0,
+        filters: Any = None,
+        memory: Any = 1.0,
+        full_filters: Any = None,
+    ) -> None:
+        self._store(locals())
+
+    @learns
+    def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "FTRLRegressor":
+        """Continue learning from each row in order."""
+        return self._learn(X, y, sample_weight, self.__sklearn_is_fitted__(), None)
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any, continues: bool, passes: int | None) -> "FTRLRegressor":
+        X, y = self._validated(X, y, reset=not continues)
+        self._train(self._model_to_train(continues, X.shape[1], None), X, y, sample_weight, passes)
+        return self
+
+    @predicts
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the prediction for each row."""
+        margins = self._margins(X)[:, 0]
+        link: Link = self._model.settings.loss_function.link
+        return link(margins, margins.dtype)

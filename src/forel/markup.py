@@ -1,9 +1,10 @@
-"""Elements of a page. Text is escaped when the tree of elements is written."""
+"""Text for people: elements of a page, escaped when written, clean names, counts and numbers."""
 
+import math
 from typing import Any
 from xml.etree.ElementTree import Element, tostring
 
-__all__ = ["Element", "clean", "html", "tag"]
+__all__ = ["Element", "clean", "counted", "html", "number_text", "tag"]
 
 
 def tag(kind: str, /, *parts: "str | Element | None", **attributes: Any) -> Element:
@@ -36,3 +37,34 @@ def clean(text: str) -> str:
     'a�b�c\nd'
     """
     return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def counted(number: int, noun: str, rest: str = "") -> str:
+    """Return a number with its noun, in the plural unless it is 1.
+
+    >>> counted(1, "row"), counted(2000, "feature", " in all"), counted(0, "class")
+    ('1 row', '2,000 features in all', '0 classes')
+    """
+    plural = "" if number == 1 else "es" if noun.endswith("s") else "s"
+    return f"{number:,} {noun}{plural}{rest}"
+
+
+def number_text(value: float, decimals: int | None = None, digits: int = 6) -> str:
+    """Return a number for a table: significant digits, but all of its whole part below 10¹⁵.
+
+    Parameters
+    ----------
+    decimals : of a number below 1,000 that has at least three digits with them; None for no trailing zeros
+    digits : number of significant digits of others
+
+    >>> [number_text(value) for value in (0.25, 1234567.8, -12345.678, 1.5e-9, math.nan)]
+    ['0.25', '1,234,568', '-12,345.7', '1.5e-09', '–']
+    >>> [number_text(value, decimals=6) for value in (0.25, 1234567.8, 1.5e-9, 0.0)]
+    ['0.250000', '1,234,568', '1.5e-09', '0.000000']
+    """
+    size = abs(value)
+    if math.isnan(value):
+        return "–"
+    if decimals is not None and (size == 0 or 100 * 10.0**-decimals <= size < 1000):
+        return f"{value:.{decimals}f}"
+    return f"{value:,.0f}" if 10.0**digits <= size < 1e15 else f"{value:,.{digits}g}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forel.markup import Element, html, tag
+from forel.markup import Element, clean, html, number_text, tag
 
 __all__ = ["card", "plain"]
 
@@ -33,12 +33,12 @@ def plain(title: str, rows: Sequence[tuple[str, object]]) -> str:
       rounds: 2
       loss: 0.1235
     """
-    return "\n".join([title, *(f"  {name}: {_text(value)}" for name, value in rows if value is not None)])
+    return clean("\n".join([title, *(f"  {name}: {_text(value)}" for name, value in rows if value is not None)]))
 
 
 def _text(value: object) -> str:
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return number_text(value, digits=4)
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 

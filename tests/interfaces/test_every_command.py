@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import unicodedata
 
 import numpy as np
@@ -118,3 +119,14 @@ def test_errors_and_warnings_have_no_escapes_of_names_in_files(table):
         done = CliRunner().invoke(app, arguments)
         assert done.exit_code == 2, done.output
         assert not [c for c in done.stderr if unicodedata.category(c) in ("Cc", "Cf") and c != "\n"], done.stderr
+
+
+def test_one_row_is_singular(tmp_path, monkeypatch, interpreted):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text("city,x,y\nRome,1,1\nOslo,z,0\n")
+    trained = run("train", "a.csv", "--label", "y", "--by", "city", "--on-error", "skip", "--model", "m", *FEW)
+    page = ("--label", "y", "--on-error", "skip", "--names", "--report", "r.html")
+    shown = trained.output + run("train", "a.csv", *page, *FEW).output + run("inspect", "m").output
+    assert "Skipped 1 malformed example:" in shown
+    assert not re.search(r"\b1 (rows|models|others|examples|features|malformed examples)\b", shown)
+    assert not re.search(r"\b1 (rows|examples|features|malformed examples)\b", (tmp_path / "r.html").read_text())

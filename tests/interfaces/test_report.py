@@ -94,8 +94,8 @@ def test_figures_are_those_of_the_command(written):
             assert float(values[f"{column}-{field}"]) == content[key][field]
     assert float(values["pass-2-seen-before-loss"]) == content["passes"][1]
     assert html.escape(content["certificate"], quote=False) in text
-    assert f"{content['non_zero_weights']:,} of 65,536 slots" in text
-    assert f"{content['malformed']:,} malformed examples were skipped" in text
+    assert f"Weights that are not 0: {content['non_zero_weights']:,} of 65,536 slots" in text
+    assert f"Skipped {content['malformed']:,} malformed example" in text
     assert "forel train a.vw --report r.html --json --certificate" in text
 
 

@@ -16,7 +16,7 @@ from rich.console import Console
 import forel
 from forel.experts import Guarantee
 from forel.losses import Linear as LinearLoss
-from forel.notebook import card
+from forel.notebook import card, plain
 from forel.sklearn import FTRLClassifier
 from forel.theory.algorithms import gradient_descent
 from forel.theory.analysis import Bound, play
@@ -193,3 +193,9 @@ def test_a_bar_is_removed_when_training_fails(notebook, tmp_path):
         forel.train(path, bits=8, block_bytes=64)
     assert len(notebook.contents) > 1
     assert notebook.contents[-1] == ""
+
+
+def test_summaries_as_text_have_no_terminal_escapes_and_marks_of_direction():
+    shown = plain("Model \x1b[31m", [("file", "\u202egnp.exe\x1b]0;title\x07"), ("loss", 1_234_567.8)])
+    assert not set(shown) & set("\x1b\x07\u202e")
+    assert shown.endswith("\n  loss: 1,234,568")

@@ -27,6 +27,16 @@ def test_metrics_are_those_of_scikit_learn(offset):
     assert whole.report() == found
 
 
+def test_all_digits_of_large_numbers_are_shown():
+    metrics = Metrics(Squared(), "number")
+    metrics.add([1_234_567.8, 2_234_567.8], [1_234_560.0, 3_234_560.0])
+    shown = {field: text for field, _, text in metrics.report().lines("loss")}
+    assert shown["mean_label"] == "2,234,560"
+    assert shown["mean_prediction"] == "1,734,568"
+    assert shown["loss"].replace(",", "").isdecimal()
+    assert not any("e+" in text for text in shown.values())
+
+
 def test_predictions_are_those_of_the_link():
     metrics = Metrics(Poisson(), "number")
     metrics.add([0.0, 1.0], [1.0, 2.0])

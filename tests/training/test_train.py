@@ -289,7 +289,7 @@ def test_errors_of_the_command_exit_with_code_2(folder, tmp_path):
     ):
         done = in_process(*arguments, "--on-error", "skip")
         assert done.returncode == 0
-        assert "1 malformed examples were skipped, such as:" in done.stderr
+        assert "Skipped 1 malformed example:" in done.stderr
         assert "bad.vw, line 2, column 8: got 'x', expected a number" in done.stderr
 
 

@@ -6,7 +6,8 @@ import typer
 
 from forel.cli.errors import errors_as_messages, print_problems
 from forel.cli.options import NO_FLAGS, AsJson, Files, ReadingFlags, Threads, source_of
-from forel.cli.printing import counted, print_json, say
+from forel.cli.printing import print_json, say
+from forel.markup import counted
 
 
 def cache(

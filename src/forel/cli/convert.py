@@ -7,6 +7,7 @@ import typer
 from forel.cli.errors import errors_as_messages
 from forel.cli.options import NO_FLAGS, Key, ReadingFlags, load_one
 from forel.cli.printing import say
+from forel.markup import number_text
 
 if TYPE_CHECKING:
     from forel.training.model import Model
@@ -69,8 +70,9 @@ def _convert_model(
         models = {"learner": stored, "serving": Model(small, stored.extra)}
         losses = {name: evaluate(one, measure, **reading).report.loss for name, one in models.items()}
         small = replace(small, measured=losses)
+        before, after = (number_text(loss, decimals=6) for loss in losses.values())
         change = losses["serving"] - losses["learner"]
-        shown = f"{losses['learner']:.6f} before, {losses['serving']:.6f} after ({change:+.2g})"
+        shown = f"{before} before, {after} after ({change:+.2g})"
         say(f"loss on {measure}: {shown}", err=False)
     save(output, small, stored.extra, stored.names)
     sizes = (os.path.getsize(path) for path in (file, output))

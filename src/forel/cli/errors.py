@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from forel.cli.printing import say
+from forel.markup import counted
 
 if TYPE_CHECKING:
     from forel.data import Problems
@@ -124,7 +125,8 @@ def _remedy(text: str, known: Mapping[str, str]) -> str:
 def print_problems(problems: "Problems") -> None:
     """Print the first malformed examples, and their number, on stderr."""
     if problems.count:
-        say(f"{problems.count:,} malformed examples were skipped, such as:")
+        more = f", the first {SHOWN}" if problems.count > SHOWN else ""
+        say(f"Skipped {counted(problems.count, 'malformed example', more)}:")
         for message in problems.messages[:SHOWN]:
             say(f"  {name_options(message, all_options())}")
 

@@ -7,6 +7,7 @@ import typer
 from forel.cli.errors import errors_as_messages, print_problems
 from forel.cli.options import NO_FLAGS, AsJson, Data, Files, ReadingFlags, Threads, source_of
 from forel.cli.printing import jsonable, print_json
+from forel.markup import number_text
 
 
 def evaluate(
@@ -41,7 +42,7 @@ def evaluate(
         if found.report.table:
             table = Table("weight", "predicted", "actual", title="calibration, in order of predictions")
             for bucket in found.report.table:
-                table.add_row(f"{bucket.weight:,.6g}", f"{bucket.predicted:.4f}", f"{bucket.actual:.4f}")
+                table.add_row(number_text(bucket.weight), f"{bucket.predicted:.4f}", f"{bucket.actual:.4f}")
             console.print(table)
         for by_value in found.slices:
             console.print(slice_table(by_value, stored.settings.title))

@@ -7,7 +7,8 @@ import typer
 
 from forel.cli.errors import errors_as_messages
 from forel.cli.options import NO_FLAGS, AsJson, Data, Files, Key, ReadingFlags, load_one, source_of
-from forel.cli.printing import counted, print_json, signed
+from forel.cli.printing import print_json, signed
+from forel.markup import counted, number_text
 
 
 def explain(
@@ -36,11 +37,11 @@ def explain(
         if stored.named_rows is not None:
             raise ValueError(f"model: {NOT_HASHED}")
         found = stored.explain(source_of(files, data), **reading.options())
-        for number, explanation in enumerate(islice(found, rows), 1):
+        for row, explanation in enumerate(islice(found, rows), 1):
             if as_json:
                 print_json(_as_dict(explanation, top))
             else:
-                _print(explanation, number, top)
+                _print(explanation, row, top)
 
 
 def _as_dict(explanation: Any, top: int) -> dict[str, Any]:
@@ -49,20 +50,20 @@ def _as_dict(explanation: Any, top: int) -> dict[str, Any]:
     return {**asdict(explanation), "contributions": [asdict(one) for one in explanation.contributions[:top]]}
 
 
-def _print(explanation: Any, number: int, top: int) -> None:
+def _print(explanation: Any, row: int, top: int) -> None:
     from rich.markup import escape
     from rich.table import Table
 
     from forel.cli.tables import align_numbers, open_console
 
     label = "" if explanation.label is None else f" of {escape(repr(explanation.label))}"
-    title = f"row {number}: prediction{label} {explanation.prediction:.6g}, margin {signed(explanation.margin)}"
+    title = f"row {row}: prediction{label} {number_text(explanation.prediction)}, margin {signed(explanation.margin)}"
     table = Table("feature", "value", "weight", "contribution", title=title)
     align_numbers(table)
     table.add_row("bias", "", "", signed(explanation.bias))
     for part in explanation.contributions[:top]:
         name = part.name + (" and others" if part.shared else "")
-        table.add_row(escape(name), f"{part.value:.6g}", signed(part.weight), signed(part.contribution))
+        table.add_row(escape(name), number_text(part.value), signed(part.weight), signed(part.contribution))
     rest = explanation.contributions[top:]
     if rest:
         table.add_row(counted(len(rest), "other"), "", "", signed(sum(part.contribution for part in rest)))

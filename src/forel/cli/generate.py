@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 import typer
 
 from forel.cli.errors import errors_as_messages
-from forel.cli.printing import counted, say
+from forel.cli.printing import say
+from forel.markup import counted
 
 
 def generate(

@@ -9,7 +9,8 @@ import typer
 
 from forel.cli.errors import errors_as_messages
 from forel.cli.options import AsJson, Key
-from forel.cli.printing import counted, mixture_summary, print_json, say
+from forel.cli.printing import mixture_summary, print_json, say
+from forel.markup import counted, number_text
 
 MAX_COLUMNS = 20  # of a schema that is printed
 
@@ -158,14 +159,14 @@ def _column_text(schema: dict[str, Any]) -> str:
     if "low" not in schema:
         return str(schema["kind"])
     missing = f", {schema['missing']:.1%} missing" if schema["missing"] else ""
-    return f"{schema['kind']} {schema['low']:.6g} to {schema['high']:.6g}{missing}"
+    return f"{schema['kind']} {number_text(schema['low'])} to {number_text(schema['high'])}{missing}"
 
 
 def _text(value: Any) -> str:
     """Return the text of a value, with six digits."""
     if isinstance(value, bool):
         return str(value)
-    return f"{value:.6g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+    return number_text(value) if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _count_kinds(kinds: dict[str, str]) -> str:

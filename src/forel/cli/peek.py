@@ -7,7 +7,8 @@ import typer
 
 from forel.cli.errors import errors_as_messages
 from forel.cli.options import NO_FLAGS, AsJson, ReadingFlags
-from forel.cli.printing import counted, print_json, say
+from forel.cli.printing import print_json, say
+from forel.markup import counted
 
 SEPARATOR_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe", " ": "space"}
 

@@ -1,4 +1,4 @@
-"""What commands print without tables: messages, counts, signed numbers and JSON."""
+"""What commands print without tables: messages, signed numbers and JSON."""
 
 import json
 import math
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from forel.learner.learner import Learner
     from forel.training.metrics import Report
 
-__all__ = ["counted", "jsonable", "mixture_summary", "print_json", "say", "signed"]
+__all__ = ["jsonable", "mixture_summary", "print_json", "say", "signed"]
 
 
 def say(text: str, err: bool = True) -> None:
@@ -34,15 +34,6 @@ def _finite(value: Any) -> Any:
         return [_finite(each) for each in value]
     value = value.item() if hasattr(value, "item") else value  # a number of numpy
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def counted(number: int, noun: str, rest: str = "") -> str:
-    """Return a number with its noun, in the plural unless it is 1.
-
-    >>> counted(1, "row"), counted(2000, "feature", " in all")
-    ('1 row', '2,000 features in all')
-    """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}{rest}"
 
 
 def signed(number: float) -> str:

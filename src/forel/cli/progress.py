@@ -6,8 +6,9 @@ from typing import Any, cast
 
 from forel.cli.errors import print_problems
 from forel.cli.outputs import Saved
-from forel.cli.printing import counted, jsonable, mixture_summary, print_json, say
+from forel.cli.printing import jsonable, mixture_summary, print_json, say
 from forel.learner.keyed import KeyedModels
+from forel.markup import counted, number_text
 from forel.training.calibrating import Calibrated
 from forel.training.model import Model
 from forel.training.progress import Progress
@@ -99,7 +100,13 @@ class Reporter:
         rows, megabytes = self._speed(update, now)
         total, recent = update.progressive.running.total, update.progressive.running.recent()
         features = update.entries / max(update.rows, 1)
-        cells = f"{total.mean:.6f}", f"{recent.mean:.6f}", update.rows, f"{features:.1f}", f"{rows:.0f}"
+        cells = (
+            number_text(total.mean, decimals=6),
+            number_text(recent.mean, decimals=6),
+            update.rows,
+            f"{features:.1f}",
+            f"{rows:.0f}",
+        )
         return " ".join(f"{cell:>10}" for cell in (*cells, f"{megabytes:.1f}"))
 
 

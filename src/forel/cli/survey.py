@@ -9,6 +9,7 @@ import typer
 from forel.cli.errors import errors_as_messages
 from forel.cli.options import AsJson
 from forel.cli.printing import print_json, say
+from forel.markup import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -84,7 +85,7 @@ def _print(rows: "list[tuple[Result, Outcome, float]]") -> None:
     failed = [result.key for result, outcome, _ in rows if not result.holds(outcome)]
     total = sum(seconds for *_, seconds in rows)
     verdict = f"{', '.join(failed)} failed" if failed else "all hold"
-    say(f"{len(rows)} recomputed in {total:.1f} s: {verdict}", err=False)
+    say(f"{counted(len(rows), 'result')} recomputed in {total:.1f} s: {verdict}", err=False)
 
 
 def _row(result: "Result", outcome: "Outcome", seconds: float) -> dict[str, object]:

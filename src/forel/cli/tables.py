@@ -10,7 +10,7 @@ from rich.text import Text
 
 from forel.data.sources.streams import natural_key
 from forel.learner.contributions import EXPERT_COLUMNS, MixtureExplanation
-from forel.markup import clean
+from forel.markup import clean, counted, number_text
 from forel.training.metrics import Report
 from forel.training.slices import SliceTable
 
@@ -68,12 +68,12 @@ def confusion_table(report: Report) -> Table:
     if len(order) <= MAX_CLASSES:
         table = Table("actual \\ predicted", *(escape(report.classes[k]) for k in order), title="confusion")
         for k in order:
-            table.add_row(escape(report.classes[k]), *(f"{report.confusion[k][j]:,.6g}" for j in order))
+            table.add_row(escape(report.classes[k]), *(number_text(report.confusion[k][j]) for j in order))
     else:
         pairs = [(report.confusion[k][j], k, j) for k in order for j in order if k != j and report.confusion[k][j]]
         table = Table("actual", "predicted", "weight", title="commonest confusions")
         for weight, k, j in sorted(pairs, key=lambda pair: -pair[0])[:MAX_CLASSES]:
-            table.add_row(escape(report.classes[k]), escape(report.classes[j]), f"{weight:,.6g}")
+            table.add_row(escape(report.classes[k]), escape(report.classes[j]), number_text(weight))
     align_numbers(table, 1 if len(order) <= MAX_CLASSES else 2)
     return table
 
@@ -93,12 +93,11 @@ def mixture_table(mixture: dict[str, Any]) -> Table:
     table = Table("setting", "average loss", "weight")
     align_numbers(table)
     for one in mixture["settings"][:TOP]:
-        table.add_row(escape(one["setting"]), f"{one['loss']:.6f}", f"{one['posterior']:.4f}")
+        table.add_row(escape(one["setting"]), number_text(one["loss"], decimals=6), f"{one['posterior']:.4f}")
     others = mixture["settings"][TOP:]
     if others:
-        table.add_row(
-            f"{len(others)} others", f"≥ {others[0]['loss']:.6f}", f"{sum(m['posterior'] for m in others):.4f}"
-        )
+        least, posterior = number_text(others[0]["loss"], decimals=6), sum(one["posterior"] for one in others)
+        table.add_row(counted(len(others), "other"), f"≥ {least}", f"{posterior:.4f}")
     return table
 
 
@@ -127,23 +126,23 @@ def key_table(by: str, keys: Sequence[dict[str, Any]], loss: str) -> Table:
     held_out = any("holdout_rows" in one for one in keys)
     table = Table(
         escape(by), "rows", loss, *(["floor"] if certified else []), *(["held-out loss"] if held_out else []),
-        title=f"{len(keys):,} models by {escape(by)}",
+        title=counted(len(keys), "model", f" by {escape(by)}"),
     )  # fmt: skip
     align_numbers(table)
     order = sorted(keys, key=lambda one: -one["rows"])
     shown, others = order[:TOP_KEYS], order[TOP_KEYS:]
     for one in shown:
-        cells = [f"{one['rows']:,}", _four_digits(one.get("loss"))]
-        cells += [_four_digits(one.get("floor"))] if certified else []
-        cells += [_four_digits(one.get("holdout_loss"))] if held_out else []
+        cells = [f"{one['rows']:,}", _loss(one.get("loss"))]
+        cells += [_loss(one.get("floor"))] if certified else []
+        cells += [_loss(one.get("holdout_loss"))] if held_out else []
         table.add_row(escape(one["key"] or MISSING), *cells)
     if others:
         weight = sum(one["weight"] for one in others)
         total = sum(one["weight"] * one.get("loss", 0.0) for one in others)
-        mean = _four_digits(total / weight if weight else None)
-        table.add_row(f"{len(others):,} others", f"{sum(one['rows'] for one in others):,}", mean)
+        mean = _loss(total / weight if weight else None)
+        table.add_row(counted(len(others), "other"), f"{sum(one['rows'] for one in others):,}", mean)
     return table
 
 
-def _four_digits(value: float | None) -> str:
-    return "" if value is None else f"{value:.4f}"
+def _loss(value: float | None) -> str:
+    return "" if value is None else number_text(value, decimals=4)

@@ -1,5 +1,6 @@
 """``forel train``: from files to a model, in one pass by default."""
 
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -120,8 +121,13 @@ def _model_of(options: TrainOptions, explicit: frozenset[str]) -> _Model:
     if options.start is None:
         return _Model(default_grid(**values, lanes=options.lanes), None, constant)
     from forel.training.model import load
+    from forel.training.start import initial_settings
 
     stored = load(options.start)
+    try:
+        initial_settings(None, stored)
+    except ValueError as error:
+        raise ValueError(re.sub("^model(?=: )", "--start", str(error))) from None
     # Settings that are given have to be those of the model; training compares them.
     settings = replace(stored.settings, **{name: values[name] for name in names}) if names else None
     return _Model(settings, stored, False)

@@ -14,6 +14,7 @@ import typer
 
 from forel.cli.errors import errors_as_messages
 from forel.cli.printing import say
+from forel.markup import counted
 
 ROWS = 300
 FORMATS = ("vw", "csv", "jsonl")
@@ -56,7 +57,7 @@ def warm(
                         raise typer.Exit(done.returncode)
                     say(f"forel {command[0]} {format}: {time.perf_counter() - start:.1f} s", err=False)
         files = [file.stat().st_size for file in cache_folder.iterdir()]
-        say(f"{len(files):,} files of compiled code, {sum(files) / 1e6:.1f} MB, in {cache_folder}", err=False)
+        say(f"{counted(len(files), 'file')} of compiled code, {sum(files) / 1e6:.1f} MB, in {cache_folder}", err=False)
 
 
 def _commands(folder: pathlib.Path, format: str, options: list[str]) -> Iterator[list[str]]:

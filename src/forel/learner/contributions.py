@@ -13,7 +13,7 @@ import numpy as np
 
 from forel.learner.mixture import Mixture
 from forel.losses.margin import Mixing
-from forel.markup import Element, html, tag
+from forel.markup import Element, counted, html, tag
 
 __all__ = ["ExpertContribution", "KindContribution", "MixtureExplanation", "explain"]
 
@@ -118,7 +118,7 @@ class MixtureExplanation:
     @property
     def headline(self) -> str:
         """The number of experts and rows, and the mixture's loss."""
-        return f"{len(self.experts)} experts over {self.rows:,} rows, average {self.title} {self.loss:.5g}"
+        return f"{len(self.experts)} experts over {counted(self.rows, 'row')}, average {self.title} {self.loss:.5g}"
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -35,6 +35,7 @@ from forel.learner.settings import Settings
 from forel.learner.state import summed
 from forel.losses.margin import Mixing
 from forel.losses.sigmoid import in_blocks, log_normalized, log_normalized_sigmoid
+from forel.markup import counted
 from forel.validation import number, refuse
 
 if TYPE_CHECKING:
@@ -382,7 +383,7 @@ class Mixture:
         limit += EPS * (rows + 8) * (abs(ledger.loss) + abs(other))  # rounding errors of sums
         clipped = ", predictions clipped to the labels seen before," if self.clips else ""
         kind = "experts" if self.settings.filters else "settings"
-        against = f"the best of {losses.size} {kind}{clipped} over {rows:,} rows, which is {self.names[best]}"
+        against = f"the best of {losses.size} {kind}{clipped} over {counted(rows, 'row')}, which is {self.names[best]}"
         counts = rows and ledger.total_importance == rows and ledger.largest_importance <= 1  # all importances are 1
         weight = None if counts else ledger.total_importance
         return Guarantee(result, against, rows, ledger.loss, other, float(limit), void, weight)

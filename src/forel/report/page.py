@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from forel.learner.settings import Settings
-from forel.markup import Element, html, tag
+from forel.markup import Element, counted, html, number_text, tag
 from forel.report import plots
 from forel.store.atomic import atomic_writer
 from forel.training.history import History
@@ -144,8 +144,8 @@ def _proof(trained: Model, history: History, unit: str) -> list[Element | None]:
 
 def _sparsity(trained: Model) -> str:
     nonzero, slots = trained.learner.nonzeros, trained.learner.features
-    named = f"; {len(trained.names):,} features were seen" if trained.names is not None else ""
-    return f"{nonzero:,} of {slots:,} slots have a weight that is not 0 ({nonzero / slots:.2%}){named}."
+    named = f"; names of {counted(len(trained.names), 'feature')} are known" if trained.names is not None else ""
+    return f"Weights that are not 0: {nonzero:,} of {counted(slots, 'slot')} ({nonzero / slots:.2%}){named}."
 
 
 def _largest(trained: Model) -> list[tuple[str, float]]:
@@ -180,7 +180,7 @@ def _problems(trained: Model) -> Element | None:
     if not trained.training.problems.count:
         return None
     messages = (tag("li", message) for message in trained.training.problems.messages)
-    text = f"{trained.training.problems.count:,} malformed examples were skipped, such as:"
+    text = f"Skipped {counted(trained.training.problems.count, 'malformed example')}, such as:"
     return tag("section", tag("h2", "Problems"), tag("p", text), tag("ul", *messages))
 
 
@@ -192,7 +192,9 @@ def _settings(trained: Model, source: Sequence[str]) -> Element:
     reading = {name: value for name, value in trained.extra["reading"].items() if name != "kinds"}
     facts = {**settings, **reading, "passes": len(trained.training.passes), "files": ", ".join(source) or None}
     if len(trained.training.passes) > 1:
-        facts["loss in each pass"] = ", ".join(f"{report.loss:.6f}" for report in trained.training.passes)
+        facts["loss in each pass"] = ", ".join(
+            number_text(report.loss, decimals=6) for report in trained.training.passes
+        )
     rows = (
         tag("tr", tag("th", name.replace("_", " "), scope="row"), tag("td", str(value)))
         for name, value in facts.items()

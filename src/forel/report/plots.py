@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from forel.learner.loss_floor import Frontier
-from forel.markup import Element, tag
+from forel.markup import Element, counted, number_text, tag
 from forel.report.chart import Series, axis_for, chart, legend, linear_axis
 from forel.training.history import Curve
 from forel.training.metrics import Report
@@ -59,7 +59,12 @@ def frontier(shown: Frontier | None, unit: str, summary: str) -> Element | None:
     norms = [norm for norm, _ in shown.points]
     ends = min(norms[0], shown.norm), max(norms[-1], shown.norm)
     series = [
-        Series(f"progressive loss: {shown.loss:.4f}", "line two", [(end, shown.loss) for end in ends], dots=False),
+        Series(
+            f"progressive loss: {number_text(shown.loss, decimals=4)}",
+            "line two",
+            [(end, shown.loss) for end in ends],
+            dots=False,
+        ),
         Series("certified floor", "line three", shown.points, dots=False),
         Series(f"learned model: {name} {shown.norm:.4g}", "line one", [(shown.norm, shown.loss)], line=False),
     ]
@@ -104,7 +109,7 @@ def calibration(report: Report, calibrated: Report | None = None) -> Element | N
         series.append(Series("decile, after calibration", "line two", after, False))
     text = "Deciles of the predictions. A dot on the line is a mean prediction equal to the share of positives."
     columns = ("rows, by importance", "predicted", "actual")
-    lines = [(f"{b.weight:,.6g}", f"{b.predicted:.4f}", f"{b.actual:.4f}") for b in report.table]
+    lines = [(number_text(b.weight), f"{b.predicted:.4f}", f"{b.actual:.4f}") for b in report.table]
     body = [tag("tr", *(tag("td", cell) for cell in line)) for line in lines]
     caption = tag("caption", "Predicted and actual, by decile")
     table = tag("table", caption, tag("tr", *(tag("th", name, scope="col") for name in columns)), *body)
@@ -116,7 +121,7 @@ def weights(largest: list[tuple[str, float]]) -> Element | None:
     """Return the bar chart of the largest contributions to a margin."""
     if not largest:
         return None
-    largest_weight = max(abs(weight) for _, weight in largest)
+    largest_weight = max(abs(weight) for _, weight in largest) or 1.0
     rows = []
     for name, weight in largest:
         width = 50 * abs(weight) / largest_weight
@@ -124,11 +129,11 @@ def weights(largest: list[tuple[str, float]]) -> Element | None:
         bar.set("class", "down" if weight < 0 else "up")
         middle = tag("line", x1=50, x2=50, y1=0, y2=10, class_="middle")
         style = {"viewBox": "0 0 100 10", "preserveAspectRatio": "none", "class_": "bar", "aria_hidden": "true"}
-        number = tag("data", f"{weight:+.4f}".replace("-", "−"), value=repr(weight))
+        value = tag("data", f"{weight:+.4f}".replace("-", "−"), value=repr(weight))
         rows.append(
             tag(
                 "tr", tag("th", name, scope="row"), tag("td", tag("svg", bar, middle, **style), class_="wide"),
-                tag("td", number),
+                tag("td", value),
             )
         )  # fmt: skip
     text = "Standard deviation of what features add to a margin; values above average increase it where it is positive"
@@ -165,11 +170,16 @@ def _over_rows(
         label_text, style = LABELS[name]
         points = list(zip(curve.rows, curve.values, strict=True))
         series.append(
-            Series(f"{label_text}: {curve.values[-1]:.4f}".replace(": -", ": −"), style, points, dots=len(points) <= 12)
+            Series(
+                f"{label_text}: {number_text(curve.values[-1], decimals=4)}".replace(": -", ": −"),
+                style,
+                points,
+                dots=len(points) <= 12,
+            )
         )
     x = axis_for("rows learned from", [float(row) for curve in shown.values() for row in curve.rows])
     y = axis_for(label, [*include, *(value for curve in shown.values() for value in curve.values)])
-    last_values = "; ".join(f"{one.name} after {one.points[-1][0]:,} rows" for one in series)
+    last_values = "; ".join(f"{one.name} after {counted(int(one.points[-1][0]), 'row')}" for one in series)
     return _figure(title, text, chart(title, f"{label} over rows learned from. {last_values}.", x, y, series), series)
 
 

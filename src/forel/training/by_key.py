@@ -34,7 +34,7 @@ from forel.training.result import KeySummary, Training
 from forel.training.row_cache import is_one_shot
 from forel.training.run import Observer, Run, Step, Transform
 from forel.training.schema import SchemaOfRun
-from forel.training.slices import Slices
+from forel.training.slices import Slices, naming_key
 from forel.validation import refuse
 
 __all__ = ["KeyLearners", "LocalKeys", "train_by_key"]
@@ -269,6 +269,7 @@ def train_by_key(
     sliced, options = options.slices, options.updated({"slices": (by, *options.slices)})
     reading, elsewhere, learners = options.updated({"slices": ()}).stored, learners, learners or LocalKeys()
     with ExitStack() as stack:
+        stack.enter_context(naming_key("by", by))
         blocks = GroupedPasses(source, options, passes, None, threads, cluster, names=names)
         stack.enter_context(blocks)
         keys = blocks.keys = Keys(by, rule)

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from forel.losses import MarginLoss
 from forel.losses.margin import Mixing
+from forel.markup import number_text
 
 __all__ = [
     "LIMIT",
@@ -81,9 +82,9 @@ def auc_standard_error(negative: Floats, positive: Floats) -> float | None:
     ranks_of_positive = (np.cumsum(negative) - negative / 2) / negatives
     ranks_of_negative = (positives - np.cumsum(positive) + positive / 2) / positives
     variance = 0.0
-    for counts, ranks, number in ((positive, ranks_of_positive, positives), (negative, ranks_of_negative, negatives)):
-        mean = float(np.sum(counts * ranks)) / number
-        variance += float(np.sum(counts * (ranks - mean) ** 2)) / (number - 1) / number
+    for counts, ranks, count in ((positive, ranks_of_positive, positives), (negative, ranks_of_negative, negatives)):
+        mean = float(np.sum(counts * ranks)) / count
+        variance += float(np.sum(counts * (ranks - mean) ** 2)) / (count - 1) / count
     return math.sqrt(variance) or None
 
 
@@ -207,11 +208,11 @@ class Report:
     def lines(self, loss_name: str) -> list[tuple[str, str, str]]:
         """Return (field, title, formatted value) of each metric that is defined; ``loss_name`` is the loss's title."""
         loss = (loss_name, self.loss) if self.deviance is None else ("Poisson deviance", self.deviance)
-        shown = "–" if math.isnan(loss[1]) else f"{loss[1]:.6f}"  # without rows, or if none has a positive importance
         lines = [("rows", "rows", f"{self.rows:,}")]
         if self.weighted:
-            lines.append(("weight", "sum of importances", f"{self.weight:,.6g}"))
-        lines.append(("loss", loss[0], shown))
+            lines.append(("weight", "sum of importances", number_text(self.weight)))
+        # The loss is not a number without rows, or if none has a positive importance.
+        lines.append(("loss", loss[0], number_text(loss[1], decimals=6)))
         if self.entropy is not None:
             lines.append(("entropy", "normalized entropy", f"{self.entropy:.4f}"))
         if self.auc is not None:
@@ -225,14 +226,14 @@ class Report:
         if self.baseline_accuracy is not None:
             lines.append(("baseline_accuracy", "accuracy of the commonest class", f"{self.baseline_accuracy:.4f}"))
         if self.rmse is not None and self.mae is not None:
-            lines += [("rmse", "RMSE", f"{self.rmse:.6g}"), ("mae", "MAE", f"{self.mae:.6g}")]
+            lines += [("rmse", "RMSE", number_text(self.rmse)), ("mae", "MAE", number_text(self.mae))]
         if self.baseline_rmse is not None:
-            lines.append(("baseline_rmse", "RMSE of the mean label", f"{self.baseline_rmse:.6g}"))
+            lines.append(("baseline_rmse", "RMSE of the mean label", number_text(self.baseline_rmse)))
         if self.r2 is not None:
             lines.append(("r2", "R²", f"{self.r2:.4f}"))
         means = (("mean_label", self.mean_label), ("mean_prediction", self.mean_prediction))
         known = ((field, value) for field, value in means if value is not None and not math.isnan(value))
-        return [*lines, *((field, field.replace("_", " "), f"{value:.6g}") for field, value in known)]
+        return [*lines, *((field, field.replace("_", " "), number_text(value)) for field, value in known)]
 
 
 class RowScores(NamedTuple):

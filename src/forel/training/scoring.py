@@ -19,7 +19,7 @@ from forel.training.options import model_options, updated_options
 from forel.training.result import Evaluation
 from forel.training.row_sample import LeakWarning, auc_warning
 from forel.training.schema import SchemaCheck
-from forel.training.slices import SliceMetrics, slice_tables
+from forel.training.slices import SliceMetrics, naming_key, slice_tables
 from forel.validation import refuse, several
 
 if TYPE_CHECKING:
@@ -129,9 +129,11 @@ def _blocks(
     lenient = replace(model_options(stored), unlabelled=True, strict=False)
     options = updated_options(lenient, reading)
     reader, check = read(source, options=options), SchemaCheck(stored.extra.get("schema"), options)
-    for block in ordered_blocks(reader, threads):
-        check.add(block, reader.kinds)
-        yield block
+    by = stored.learner.by if isinstance(stored.learner, KeyedModels) else ""
+    with naming_key("column of keys", by):
+        for block in ordered_blocks(reader, threads):
+            check.add(block, reader.kinds)
+            yield block
     if (warning := check.warning(reader.kinds, reader.problems)) is not None:
         warnings.warn(warning, UserWarning, stacklevel=3)
     if problems is not None:

@@ -5,7 +5,8 @@ The first 500 values of a column are counted separately, and all later ones as "
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ from forel.training.measures import Measures
 from forel.training.metrics import LIMIT, Report, RowScores, StreamMetrics
 from forel.training.run import Observer, Step
 
-__all__ = ["Slice", "SliceMetrics", "SliceTable", "Slices", "slice_tables"]
+__all__ = ["Slice", "SliceMetrics", "SliceTable", "Slices", "naming_key", "slice_tables"]
 
 MOST = 500  # values that are counted separately
 SHOWN = 20  # values of a report: those with the most rows
@@ -165,6 +166,18 @@ class Slices(Observer):
         """Replace the state by one that :meth:`pack` returned."""
         for k, (one, own) in enumerate(zip(self.columns, known, strict=True)):
             one.unpack(own, {name: arrays[f"{k}.{name}"] for name in ("sums", "used", "bins")})
+
+
+@contextmanager
+def naming_key(option: str, column: str) -> Iterator[None]:
+    """Name an option in the error of a missing column of keys, which is read as one of slices."""
+    try:
+        yield
+    except ValueError as error:
+        before, found, rest = str(error).partition(f"slices: got {column!r}, ")
+        if before or not found:
+            raise
+        raise ValueError(f"{option}: got {column!r}, {rest}") from None
 
 
 def slice_tables(slices: Sequence[SliceMetrics]) -> tuple[SliceTable, ...]:

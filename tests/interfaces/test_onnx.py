@@ -107,7 +107,7 @@ def test_what_a_graph_cannot_do_is_refused(options, message, interpreted):
 
 def test_a_served_mixture_is_refused(interpreted):
     rows = [{**row, "y": k % 2} for k, row in enumerate(ROWS[:20])]
-    stored = forel.train(rows, Settings(alpha=(0.1, 1.0)), label="y", bits=10, names=True)
+    stored = forel.train(rows, Settings(rate="scale_free", alpha=(0.3, 0.31)), label="y", bits=10, names=True)
     mixed = Model(serving_model(stored.learner, mixed=True), stored.extra, stored.names)
     with pytest.raises(ValueError, match="model: got 'a file with the mixture', expected one model"):
         to_onnx(mixed)

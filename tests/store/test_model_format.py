@@ -21,7 +21,7 @@ LEARNER = f"{COMMON} certified classes gradient_lanes weight"
 CONTENT = {
     "linear": (LEARNER, "dual state totals"),
     "mixture": (f"{LEARNER} share", "dual ledger reach state totals"),
-    "serving": (f"{COMMON} lanes link measured mixed", "bias slots weights"),
+    "serving": (f"{COMMON} lanes link mixed", "bias slots weights"),
 }
 SETTINGS = (
     "algorithm alpha beta bias filters full_filters l1 l2 loss memory penalty_weight radius rate seed"  # in any order

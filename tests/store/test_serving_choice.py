@@ -12,7 +12,7 @@ from forel.learner.grid import default_grid
 from forel.learner.learner import Learner
 from forel.learner.settings import Settings
 from forel.store import ModelFileError, choose_serving, serving_model
-from forel.store.serving_mixture import NEGLIGIBLE
+from forel.store.mixtures import NEGLIGIBLE
 from forel.training.model import save
 from forel.training.train import train
 from tests.interfaces.test_cli import run
@@ -46,7 +46,7 @@ def test_the_mixture_that_is_served_predicts_as_the_learner_does(settings, tmp_p
     half = serving_model(model, dtype="float16", mixed=True)
     assert expit(half.margins(X)) == pytest.approx(expected, abs=3e-3)
     assert stored.learner.weights_at(np.arange(6))[:, 0] == pytest.approx(model.weights[:, 0])
-    assert (stored.classes, stored.learner.lanes) == (None, 1)
+    assert (stored.classes, stored.learner.n_outputs) == (None, 1)
 
 
 @pytest.mark.parametrize(("filters", "classes"), [(True, None), (False, None), (False, 3)])
@@ -126,15 +126,14 @@ def test_calibrated_mixtures_are_served_whole(tmp_path):
     assert forel.predict(tmp_path / "s", rows) == pytest.approx(forel.predict(trained, rows), abs=2 * NEGLIGIBLE)
 
 
-def test_other_losses_and_single_settings_are_served_alone():
+def test_several_classes_and_single_settings_are_served_alone():
     X, y = rows_of(40)
-    regression = Learner(6, Settings("squared", alpha=(0.1, 1.0)))
-    regression.learn(X, y)
-    assert "mixtures are served for log-loss of two classes only" in str(choose_serving(regression))
-    single = Learner(6, Settings())
-    assert choose_serving(single).setting is None
-    with pytest.raises(ValueError, match="mixed: got True, expected False"):
-        serving_model(regression, mixed=True)
+    classes = Learner(6, Settings(alpha=(0.1, 1.0)), classes=3)
+    classes.learn(X, y)
+    assert "mixtures of several classes are not served" in str(choose_serving(classes))
+    assert choose_serving(Learner(6, Settings())).setting is None
+    with pytest.raises(ValueError, match="mixed: got True, expected False for several classes"):
+        serving_model(classes, mixed=True)
 
 
 @pytest.mark.parametrize("wrong", ["experts", "limits"])
@@ -159,5 +158,5 @@ def test_commands_print_the_choice(tmp_path):
     model = forel.load(tmp_path / "s").learner
     chosen = shown.partition("Serving: ")[2].partition(" instead of ")[0]
     assert (model.mixture is None) is (" alone (" in chosen)
-    size = sum(array.nbytes for array in (model.slots, model.weights, model.bias))
+    size = sum(array.nbytes for array in load_file(tmp_path / "s").values())
     assert f"({size:,} bytes of weights)" in chosen

@@ -85,32 +85,11 @@ def test_means_of_counts_have_the_cap_of_the_loss(tmp_path, cap, dtype, largest)
         assert small.predict(far) == np.exp(np.float32(largest))  # in float32, which has no larger powers of e
 
 
-def test_one_lane_can_be_selected(tmp_path):
-    model, rows = learned(options=Settings(alpha=(0.1, 0.9))), stream()[0]
-    save(tmp_path / "s", serving_model(model, lane=1))
-    small = load(tmp_path / "s").learner
-    assert np.allclose(small.margins(rows), model.margins(rows)[:, 1:], atol=1e-6)
-    for lane in (2, -1):
-        with pytest.raises(ValueError, match="lane: got"):
-            serving_model(model, lane=lane)
-    with pytest.raises(ValueError, match="its classes are one model"):
-        serving_model(learned(options=Settings("softmax"), classes=3), lane=1)
-
-
-def test_the_loss_of_half_precision_is_measured_and_stored(tmp_path):
-    for options, classes in (
-        (Settings(), None),
-        (Settings("hinge"), 3),
-        (Settings("softmax"), 3),
-        (Settings(user_loss), None),
-    ):
-        model, (rows, labels) = learned(options=options, classes=classes), stream(classes=classes or 2)
-        save(tmp_path / "s", serving_model(model, dtype="float16", X=rows, y=labels))
-        measured = load(tmp_path / "s").learner.measured
-        assert measured["learner"] != measured["serving"] == pytest.approx(measured["learner"], abs=1e-3)
-        if classes is None and options.loss == "logistic":
-            margins = model.margins(rows)[:, 0].astype(float)
-            assert measured["learner"] == pytest.approx(np.mean(np.logaddexp(0, margins) - labels * margins), rel=1e-12)
+def test_one_of_several_models_is_selected_first():
+    model = Learner(5, Settings(alpha=(0.1, 0.9)), mixed=False)
+    with pytest.raises(ValueError, match="several models that are not mixed"):
+        serving_model(model)
+    assert serving_model(model.select_setting(1)).n_outputs == 1
 
 
 def test_weights_out_of_range_of_half_precision_are_refused():

@@ -5,7 +5,9 @@ import pytest
 
 import forel
 from forel.data import slot
-from forel.store import serving_model
+from forel.learner.grid import default_grid
+from forel.learner.learner import Learner
+from forel.store import choose_serving, serving_model
 from forel.training.model import Model
 
 pytestmark = [
@@ -125,6 +127,67 @@ def test_river_margins_do_not_fall_where_a_value_grows(unit):
     assert found == sorted(found)
 
 
+LOSSES = ["squared", "absolute", "huber", "quantile", "epsilon_insensitive", "poisson"]
+REGRESSIONS = {
+    **{loss: forel.Settings(loss, rate="scale_free", alpha=(0.3, 3.0)) for loss in LOSSES},
+    **{f"{loss}, adagrad": forel.Settings(loss, alpha=(0.3, 3.0)) for loss in LOSSES},
+    "squared, default": default_grid(loss="squared"),
+}
+LABELS = [float(1 + (row["a"] > 0) + (k % 3 == 2)) for k, row in enumerate(ROWS)]  # 1 to 3
+FAR = [{"a": 10.0}, {"a": -50.0}, {"a": 1e6, "flat": -1.0, "site": "w"}, {"a": 300.0, "site": "new"}]
+
+
+@pytest.fixture(params=REGRESSIONS)
+def regression(request):
+    rows = [{**row, "y": label} for row, label in zip(ROWS, LABELS, strict=True)]
+    return forel.train(rows, REGRESSIONS[request.param], label="y", bits=8)
+
+
+def clipped(settings, margins, low=1.0, high=3.0):
+    """Return margins between those of labels; a mixture of Poisson loss does not clip small means."""
+    return np.minimum(margins, np.log(high)) if settings.loss == "poisson" else np.clip(margins, low, high)
+
+
+@pytest.mark.parametrize("rows", [INSIDE, OUTSIDE[:2], FAR], ids=["inside", "outside", "far"])
+@pytest.mark.parametrize("mixed", [False, True], ids=["setting", "mixture"])
+def test_files_for_serving_clip_to_the_labels_as_the_mixture_does(regression, mixed, rows, tmp_path):
+    learner, settings = regression.learner, regression.settings
+    best = Model(learner.select_setting(learner.best_model), regression.extra)
+    margins = regression.margins(rows) if mixed else clipped(settings, best.margins(rows))
+    assert margins == pytest.approx(clipped(settings, margins), rel=1e-9)
+    for dtype, error in (("float32", 1e-4), ("float16", 2e-2)):
+        forel.save(tmp_path / "s.forel", serving_model(learner, dtype=dtype, mixed=mixed), regression.extra)
+        small, close = forel.load(tmp_path / "s.forel"), {"rel": error, "abs": error}
+        expected = settings.link(margins)
+        assert small.margins(rows) == pytest.approx(margins, **close)
+        assert forel.predict(small, rows) == pytest.approx(expected, **close)
+        assert small.predict_many(rows) == pytest.approx(expected, **close)
+        assert [small.predict_one(row) for row in rows] == pytest.approx(expected, **close)
+        found = list(small.explain(rows))
+        assert [one.margin for one in found] == pytest.approx(margins, **close)
+        assert [one.bias for one in found] == pytest.approx(small.margins([{}] * len(rows)), rel=1e-5)
+
+
+def test_some_rows_of_these_tests_are_beyond_the_labels(regression):
+    alone = regression.learner.select_setting(regression.learner.best_model)
+    margins = Model(alone, regression.extra).margins(OUTSIDE[:2] + FAR)
+    assert np.abs(margins - clipped(regression.settings, margins)).max() > 0.01
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_loss_of_a_setting_that_is_served_is_that_of_clipped_predictions(loss):
+    settings, X = REGRESSIONS[loss], numbers(ROWS)
+    model = Learner(2, settings)
+    model.learn(X, LABELS)
+    choice = choose_serving(model)
+    alone = Learner(2, settings.only(model.best)).progress(X, LABELS)[:, 0].astype(np.float64)
+    lowest, highest = np.minimum.accumulate(LABELS[:-1]), np.maximum.accumulate(LABELS[:-1])
+    first = min(alone[0], 0.0) if loss == "poisson" else 0.0
+    before = np.append(first, clipped(settings, alone[1:], lowest, highest))
+    assert choice.loss == pytest.approx(np.mean(settings.loss_function(before, np.array(LABELS))), rel=1e-5)
+    assert choice.mixed is bool(choice.loss > 1.01 * choice.mixture_loss)
+
+
 @pytest.mark.parametrize("rows", [INSIDE, OUTSIDE], ids=["inside", "outside"])
 def test_graphs_agree(model, rows):
     pytest.importorskip("onnx")
@@ -138,6 +201,20 @@ def test_graphs_agree(model, rows):
     (found,) = session.run(None, {"X": numbers(rows).astype(np.float32)})
     expected = forel.training.model.as_model(estimator).predict_many(numbers(rows))
     assert found[:, 0] == pytest.approx(expected, rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("rate", [None, "adagrad"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_graphs_clip_to_the_labels(loss, rate):
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    estimator = forel.FTRLRegressor(loss=loss, rate=rate).fit(numbers(ROWS), LABELS)
+    learner = forel.training.model.as_model(estimator).learner
+    best, X = learner.select_setting(learner.best_model), numbers(INSIDE + OUTSIDE[:2] + FAR)
+    session = runtime.InferenceSession(forel.onnx.to_onnx(estimator).SerializeToString())
+    (found,) = session.run(None, {"X": X.astype(np.float32)})
+    margins = clipped(learner.settings, best.margins(X)[:, 0])
+    assert found[:, 0] == pytest.approx(learner.settings.link(margins), rel=1e-4, abs=1e-5)
 
 
 def test_mlflow_predicts_as_the_model(model):

@@ -57,7 +57,6 @@ def _convert_model(
     stored: "Model", file: str, output: str, dtype: str, measure: str | None, reading: dict[str, Any]
 ) -> None:
     import os
-    from dataclasses import replace
 
     from forel.store import choose_serving
     from forel.training.model import Model, evaluate, save
@@ -69,7 +68,6 @@ def _convert_model(
     if measure is not None:
         models = {"learner": stored, "serving": Model(small, stored.extra)}
         losses = {name: evaluate(one, measure, **reading).report.loss for name, one in models.items()}
-        small = replace(small, measured=losses)
         before, after = (number_text(loss, decimals=6) for loss in losses.values())
         change = losses["serving"] - losses["learner"]
         shown = f"{before} before, {after} after ({change:+.2g})"

@@ -11,6 +11,7 @@ from forel.data.features.hashing import slot
 from forel.learner.keyed import KeyedModels
 from forel.onnx.graph import Graph
 from forel.store import ServingModel, serving_model
+from forel.store.mixtures import ClippedMean
 from forel.training.model import Model, as_model
 from forel.validation import refuse
 
@@ -33,7 +34,8 @@ def to_onnx(model: Any) -> "onnx.ModelProto":
     there are ``probabilities`` and ``label``.
 
     The weights are fixed, and those of the best setting of a mixture, as in a file for serving. Values are clipped to
-    the largest ones of training where the learner clips them.
+    the largest ones of training where the learner clips them, and predictions to the range of labels where the mixture
+    clips them.
 
     Parameters
     ----------
@@ -48,14 +50,14 @@ def to_onnx(model: Any) -> "onnx.ModelProto":
     if isinstance(stored.learner, KeyedModels):
         raise refuse("model", f"models by {stored.learner.by}", "that of one key: to_onnx(stored.of_key(...))")
     small = stored.learner if isinstance(stored.learner, ServingModel) else serving_model(stored.learner)
-    if small.mixture is not None:
-        raise refuse("model", "a file with the mixture", "one model: train with alpha, or save with --best")
+    if small.bias.size > small.n_outputs:
+        raise refuse("model", "a file with the mixture", "one model: convert the learner that it was made from")
     if small.link not in LINKS:
         raise refuse("model", f"predictions by {small.link!r}", f"one of {', '.join(LINKS)}")
     if stored.calibration is not None:
         slope, bias = stored.calibration.slope, stored.calibration.margins(small.bias)
         small = replace(small, weights=slope * small.weights.astype(np.float32), bias=bias.astype(np.float32))
-    graph = Graph(small.lanes)
+    graph = Graph(small.n_outputs)
     if stored.estimator is not None and "reading" not in stored.extra:
         if "columns" in stored.estimator:
             _add_frame(graph, stored.estimator["columns"], small)
@@ -66,9 +68,11 @@ def to_onnx(model: Any) -> "onnx.ModelProto":
     else:
         _add_columns(graph, stored, small)
         names = stored.classes
-    if small.lanes == 1:
+    if small.n_outputs == 1:
         names = None
-    return graph.finish(small.bias, small.link_function, None if names is None else [str(name) for name in names])
+    limits = (small.mixture.low, small.mixture.high) if isinstance(small.mixture, ClippedMean) else None
+    classes = None if names is None else [str(name) for name in names]
+    return graph.finish(small.bias, limits, small.link_function, classes)
 
 
 def _add_frame(graph: Graph, columns: Mapping[str, Any], small: ServingModel) -> None:

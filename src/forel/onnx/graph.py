@@ -61,11 +61,15 @@ class Graph:
         found = self._node("Gather", table, place, axis=0)  # rows, 1, margins
         self._parts.append(self._node("Squeeze", found, self._constant(np.array([1], np.int64))))
 
-    def finish(self, bias: NDArray[Any], link: Link, classes: Sequence[str] | None) -> "onnx.ModelProto":
-        """Return the model: margins plus bias, and predictions by a link of :mod:`forel.losses.links`."""
+    def finish(
+        self, bias: NDArray[Any], limits: tuple[float, float] | None, link: Link, classes: Sequence[str] | None
+    ) -> "onnx.ModelProto":
+        """Return the model: margins plus bias, clipped to limits, and predictions by a link."""
         total = self._constant(np.reshape(bias, (1, self.lanes)))
         for part in self._parts:
             total = self._node("Add", total, part)
+        if limits is not None:
+            total = self._node("Clip", total, *(self._constant(np.array(limit)) for limit in limits))
         outputs = self._classes(total, link, classes) if classes is not None else self._number(total, link)
         helper = self._helper
         graph = helper.make_graph(self._nodes, "forel", self._inputs, outputs, self._constants)

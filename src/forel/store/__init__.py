@@ -26,8 +26,7 @@ True
 
 from forel.store.header import ModelFileError
 from forel.store.saving import Content, read_model, write_model
-from forel.store.serving import ServingModel, serving_model
-from forel.store.serving_choice import ServingChoice, choose_serving
+from forel.store.serving import ServingChoice, ServingModel, choose_serving, serving_model
 
 __all__ = [
     "Content", "ModelFileError", "ServingChoice", "ServingModel", "choose_serving", "read_model", "serving_model",

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.store.calibration import Calibration
-from forel.store.lane_mixtures import LaneMixture, lane_mixture, path_weights
+from forel.store.mixtures import LaneMixture, lane_mixture, path_weights
 from forel.store.serving import ServingModel
-from forel.store.serving_mixture import is_servable, serving_mixture
 
 __all__ = ["Contribution", "Explanation", "explain"]
 
@@ -62,7 +61,7 @@ def explain(
     """Yield an explanation of each row of blocks; for several classes, of the largest margin.
 
     Weights of a mixture are those of its experts, averaged over the path from the bias alone to the row, as in
-    :func:`forel.store.lane_mixtures.path_weights`.
+    :func:`forel.store.mixtures.path_weights`.
 
     Parameters
     ----------
@@ -104,12 +103,7 @@ def _lanes(model: Any) -> tuple[Callable[[Any, Any], Array], Array, LaneMixture 
     """Return the weights of features by value, the biases of lanes, and how these are mixed; None if they are not."""
     if isinstance(model, ServingModel):
         return model.row_weights, np.ravel(model.bias).astype(np.float64), model.mixture
-    mixture: LaneMixture | None = None
-    lanes: Any = slice(None)
-    if is_servable(model):
-        lanes, mixture = serving_mixture(model, negligible=0.0)
-    elif model.mixture is not None:
-        mixture = lane_mixture(model)
+    lanes, mixture = (slice(None), None) if model.mixture is None else lane_mixture(model)
 
     def weights_at(coordinates: Any, values: Any) -> Array:
         weights: Array = model.row_weights(coordinates, values)[:, lanes]

@@ -27,7 +27,7 @@ FIELDS = {
     "linear": LEARNER_FIELDS,
     "mixture": (*LEARNER_FIELDS, "share"),
     "keyed": (*LEARNER_FIELDS, "share", "by", "keys", "learner", "parts", "fallback"),
-    "serving": ("lanes", "link", "measured", "mixed"),
+    "serving": ("lanes", "link", "mixed"),
 }
 SETTINGS_FIELDS = tuple(field.name for field in dataclasses.fields(Settings))
 

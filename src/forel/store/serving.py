@@ -1,31 +1,42 @@
-"""Serving models: the nonzero weights of a model, for predictions only, in a file and in memory.
+"""Serving models: the nonzero weights of a mixture or of its best setting, for predictions only, and which to choose.
 
 Predicting with one needs neither numba nor a compiler.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from forel.learner.keyed import ONE_KEY
 from forel.learner.learner import Learner
 from forel.learner.locking import reading
 from forel.learner.rows import rows_of
+from forel.learner.settings import Settings
 from forel.losses.links import BY_NAME, Largest, Link, Normalized, SoftmaxLink
 from forel.store.files import ModelFile
 from forel.store.header import built_in_loss, damaged, header_int, settings_to_json, validated_settings
 from forel.store.learners import slot_dtype, slots_in_order
-from forel.store.serving_mixture import ServingMixture, is_servable, serving_mixture
-from forel.validation import all_finite, refuse, whole
+from forel.store.mixtures import (
+    NEGLIGIBLE,
+    ClassMixture,
+    ClippedMean,
+    LaneMixture,
+    LogisticMixture,
+    clipped,
+    lane_mixture,
+)
+from forel.validation import all_finite, refuse
 
 __all__ = [
-    "ServingModel", "class_link", "number_of_classes", "pack_serving", "serving_model", "unpack_serving",
+    "TOLERANCE", "ServingChoice", "ServingModel", "choose_serving", "class_link", "number_of_classes", "pack_serving",
+    "serving_model", "unpack_serving",
 ]  # fmt: skip
 
+TOLERANCE = 0.01  # of the mixture's loss: the largest excess of a setting that is served alone
 MAX_DENSE = 1 << 24  # number of weights up to which a dense table is used, which is faster than a binary search
 
 
@@ -42,12 +53,10 @@ class ServingModel:
         "softmax", "rest" (one against the rest, normalized to sum to 1) or "largest" (the class of the largest margin)
     settings : settings of the learner, as JSON
     rounds : number of rows that the learner has learned from
-    measured : mean loss of the learner and of this model on the rows given to :func:`serving_model`
-    mixture : how the margins of lanes, of which the first is the best, are mixed; None if they are not
+    mixture : how the margins of lanes, of which the first is the best, are mixed or clipped; None if they are not
     scales : for ``rate="scale_free"``, the largest |value| of each of the ``slots``, to which values are clipped as by
         the learner; None if they are not
 
-    >>> from forel.learner.settings import Settings
     >>> model = Learner(3, Settings(alpha=1.0, bias=False))
     >>> _ = model.learn([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], [1, 0])
     >>> small = serving_model(model, dtype=np.float16)
@@ -62,14 +71,13 @@ class ServingModel:
     link: str
     settings: Mapping[str, Any]
     rounds: int = 0
-    measured: Mapping[str, float] | None = None
-    mixture: ServingMixture | None = None
+    mixture: LogisticMixture | ClippedMean | None = None
     scales: NDArray[np.float32] | None = None
 
     @property
-    def lanes(self) -> int:
+    def n_outputs(self) -> int:
         """The number of margins of a row."""
-        return 1 if self.mixture is not None else int(self.bias.size)
+        return int(self.bias.size) if self.mixture is None else self.mixture.classes
 
     def weight_at(self, slot: int) -> float:
         """Return the weight of a feature in the first lane."""
@@ -164,22 +172,147 @@ class ServingModel:
         return np.where(present, inside, self.slots.size)
 
 
-def serving_model(
-    model: Any, lane: int | None = None, dtype: DTypeLike = np.float32, X: Any = None, y: ArrayLike | None = None,
-    mixed: bool = False,
-) -> ServingModel:  # fmt: skip
+def serving_model(model: Any, dtype: DTypeLike = np.float32, mixed: bool = False) -> ServingModel:
     """Return the nonzero weights of a learner, for predictions only.
 
     Parameters
     ----------
-    model : a :class:`forel.learner.learner.Learner`, a fitted estimator, or a mixture, whose best setting is used
-    lane : the lane to use; None for all
+    model : a learner or a fitted estimator; of a mixture, its best setting is used, with predictions clipped as in the
+        mixture
     dtype : type of the weights, float32 or float16, which takes half the space and has three digits
-    X, y : rows and labels, as the learner accepts them, on which to measure the loss of both models
-    mixed : keep the mixture of log-loss of two classes, without experts of a total weight of 1e-4
+    mixed : keep the mixture, without experts of a total weight of 1e-4 where predictions have a range; for one margin
     """
     with reading(model):
-        return _serving_model(model, lane, dtype, X, y, mixed)
+        learner = _one_learner(model)
+        if dtype not in (np.float32, np.float16, "float32", "float16"):
+            raise refuse("dtype", dtype, "float32 or float16")
+        settings, best, outputs = learner.settings, learner.best_model, learner.classes or 1
+        lanes, mixture = np.arange(outputs), None
+        if learner.mixture is not None and mixed:
+            if outputs > 1:
+                raise refuse("mixed", True, "False for several classes")
+            lanes, mixture = lane_mixture(learner, NEGLIGIBLE)
+        elif learner.mixture is not None:
+            lanes, mixture = best + settings.n_settings * lanes, clipped(learner)
+            settings = settings.only(best) if best < settings.n_settings else learner.select_setting(best).settings
+        return _serving_model(learner, lanes, mixture, settings, dtype)
+
+
+def _one_learner(model: Any) -> Learner:
+    """Return the learner of a model, which predicts one label."""
+    found = model.__model__().learner if hasattr(model, "__model__") else model
+    if isinstance(found, ServingModel):
+        expected = "one that can learn, from which it was converted; it is for predictions already"
+        raise refuse("model", f"a serving model of {found.weights.dtype}", expected)
+    if not isinstance(found, Learner):
+        if (by := getattr(found, "by", None)) is not None:
+            raise refuse("model", f"models by {by}", ONE_KEY)
+        raise refuse("model", type(found).__name__, "one complete model: a forel.Learner or a fitted estimator")
+    if found.mixture is None and found.settings.n_settings > 1:
+        raise refuse("model", "several models that are not mixed", "one of them: model.select_setting(k)")
+    return found
+
+
+def _serving_model(
+    learner: Learner, lanes: NDArray[np.intp], mixture: LaneMixture | None, settings: Settings, dtype: DTypeLike
+) -> ServingModel:
+    """Return the nonzero weights of some lanes of a learner."""
+    assert not isinstance(mixture, ClassMixture)
+    slots, link = learner.state.nonzero_rows(), learner.settings.loss_function.link
+    slots = slots[slots < learner.features]
+    exact = learner.model_weights_at(slots)[:, lanes]
+    with np.errstate(over="ignore"):
+        weights = exact.astype(dtype)
+        bias: NDArray[Any] = learner.model_weights_at(np.array([learner.features]))[0, lanes].astype(np.float32)
+    if not (all_finite(weights) and all_finite(bias)):
+        largest = float(np.abs(exact).max(initial=0.0))
+        raise refuse("dtype", np.dtype(dtype).name, f"a type that can represent the weight {largest:g}")
+    nonzero = weights.any(axis=1)
+    free = learner.settings.rate == "scale_free"
+    return ServingModel(
+        features=learner.features,
+        slots=slots[nonzero].astype(slot_dtype(learner.features + 1)),
+        weights=np.ascontiguousarray(weights[nonzero]),
+        bias=bias,
+        link=(link if learner.classes is None else link.one_vs_rest).name,
+        settings=settings_to_json(settings),
+        rounds=learner.rounds,
+        mixture=mixture,
+        scales=learner.state.scales[slots[nonzero]].astype(np.float32) if free else None,
+    )
+
+
+@dataclass(frozen=True)
+class ServingChoice:
+    """A model to serve, and what the alternatives cost.
+
+    Parameters
+    ----------
+    model : the serving model
+    mixed : whether it is the mixture
+    setting : the name of the best setting; None if there is one setting only
+    loss, mixture_loss : mean loss of this setting and of the mixture on the rows learned from, before each was learned,
+        with predictions clipped to the labels seen until then where the mixture clips
+    bytes, mixture_bytes : size of the weights of one setting, and of the mixture; None if it cannot be served
+    """
+
+    model: ServingModel
+    mixed: bool = False
+    setting: str | None = None
+    loss: float = 0.0
+    mixture_loss: float = 0.0
+    bytes: int = 0
+    mixture_bytes: int | None = None
+
+    def __str__(self) -> str:
+        if self.setting is None:
+            return f"the model ({self.bytes:,} bytes of weights)"
+        alone = f"{self.setting} alone ({self.bytes:,} bytes of weights)"
+        losses = f"its progressive loss was {self.loss:.6f}, that of the mixture {self.mixture_loss:.6f}"
+        if self.mixture_bytes is None:
+            return f"{alone}; {losses}, and mixtures of several classes are not served"
+        mixture, limit = f"the mixture ({self.mixture_bytes:,} bytes of weights)", f"{TOLERANCE:.0%}"
+        if not self.mixed:
+            return f"{alone} instead of {mixture}; {losses}, and at most {limit} more is allowed"
+        reason = f"more than {limit} less" if self.excess > TOLERANCE else "and calibrated"
+        return f"{mixture} instead of {alone}; {losses}, {reason}"
+
+    @property
+    def excess(self) -> float:
+        """The excess of the setting's loss over that of the mixture, relative to the latter."""
+        return (self.loss - self.mixture_loss) / (abs(self.mixture_loss) or 1.0)
+
+
+def choose_serving(model: Any, dtype: DTypeLike = np.float32, mixed: bool = False) -> ServingChoice:
+    """Return the best setting of a mixture, if its loss is at most 1 % larger, and otherwise the mixture.
+
+    Parameters
+    ----------
+    model : as in :func:`forel.store.serving_model`
+    dtype : type of the weights
+    mixed : serve the mixture in any case, because its predictions are calibrated
+
+    >>> from forel.learner.settings import Settings
+    >>> model = Learner(1, Settings(alpha=(0.01, 1.0), bias=False))
+    >>> _ = model.learn(np.ones((50, 1)), [1] * 50)
+    >>> print(choose_serving(model))
+    alpha=1 alone (12 bytes of weights) instead of the mixture (... bytes of weights); its progressive loss was 0.13...,
+    that of the mixture 0.14..., and at most 1% more is allowed
+    """
+    alone, learner = serving_model(model, dtype), _one_learner(model)
+    if learner.mixture is None:
+        return ServingChoice(alone, bytes=_size(alone))
+    loss = float(learner.averages[learner.best_model])
+    whole = learner.loss / (learner.mixture.ledger.total_importance or 1.0)
+    known = learner.names[learner.best_model], loss, whole, _size(alone)
+    if learner.classes is not None:
+        return ServingChoice(alone, False, *known)
+    mixture, choice = serving_model(model, dtype, mixed=True), mixed or loss > whole + TOLERANCE * abs(whole)
+    return ServingChoice(mixture if choice else alone, choice, *known, _size(mixture))
+
+
+def _size(model: ServingModel) -> int:
+    return sum(array.nbytes for array in pack_serving(model)[1].values())
 
 
 def number_of_classes(model: Any) -> int | None:
@@ -191,7 +324,7 @@ def number_of_classes(model: Any) -> int | None:
     3
     """
     if isinstance(model, ServingModel):
-        return model.lanes if model.lanes > 1 else None
+        return model.n_outputs if model.n_outputs > 1 else None
     classes: int | None = model.classes
     return classes
 
@@ -213,106 +346,9 @@ def class_link(model: Any) -> Link | None:
     return SoftmaxLink() if model.softmax_margins else Normalized()
 
 
-def _serving_model(
-    model: Any, lane: int | None, dtype: DTypeLike, X: Any, y: ArrayLike | None, mixed: bool
-) -> ServingModel:
-    model = model.__model__().learner if hasattr(model, "__model__") else model
-    if mixed:
-        return _serving_mixture(model, dtype)
-    if dtype not in (np.float32, np.float16, "float32", "float16"):
-        raise refuse("dtype", dtype, "float32 or float16")
-    if isinstance(model, Learner) and model.mixture is not None:
-        best = model.best_model
-        if lane is None and X is None and best < model.settings.n_settings:
-            return _serving_setting(model.unmixed, best, dtype)
-        model = model.select_setting(best)
-    if not isinstance(model, Learner):
-        by = getattr(model, "by", None)
-        if by is not None:
-            raise refuse("model", f"models by {by}", ONE_KEY)
-        if isinstance(model, ServingModel):
-            expected = "one that can learn, from which it was converted; it is for predictions already"
-            raise refuse("model", f"a serving model of {model.weights.dtype}", expected)
-        expected = "one complete model: a forel.Learner or a fitted estimator"
-        raise refuse("model", type(model).__name__, expected)
-    if lane is not None and (model.joint or not 0 <= whole("lane", lane) < model.n_outputs):
-        raise refuse("lane", lane, "None: its classes are one model" if model.joint else f"0 to {model.n_outputs - 1}")
-    columns = slice(None) if lane is None else slice(lane, lane + 1)
-    small = _with_columns(model, model.weights_at, columns, dtype, _link(model, lane))
-    if X is None:
-        return small
-    margins = {"learner": model.margins(X)[:, columns], "serving": small.margins(X)}
-    losses = {name: _mean_loss(model, part, np.asarray(y), lane) for name, part in margins.items()}
-    return replace(small, measured=losses)
-
-
-def _serving_setting(linear: Learner, setting: int, dtype: DTypeLike) -> ServingModel:
-    """Return the model of one setting, from the kernel of all of them, which is usually compiled already."""
-    settings = linear.settings
-    columns = slice(setting, None, settings.n_settings)
-    small = _with_columns(linear, linear.weights_at, columns, dtype, _link(linear, None))
-    return replace(small, settings=settings_to_json(settings.only(setting)))
-
-
-def _serving_mixture(model: Any, dtype: DTypeLike) -> ServingModel:
-    if not is_servable(model):
-        raise refuse("mixed", True, "False, but for a mixture of log-loss of two classes")
-    lanes, mixture = serving_mixture(model)
-    link = model.settings.loss_function.link.name
-    return replace(_with_columns(model.unmixed, model.model_weights_at, lanes, dtype, link), mixture=mixture)
-
-
-def _with_columns(
-    model: Learner,
-    weights_at: Callable[[NDArray[np.int64]], NDArray[Any]],
-    columns: Any,
-    dtype: DTypeLike,
-    link: str,
-) -> ServingModel:
-    """Return the nonzero weights of some lanes, which ``weights_at`` returns for coordinates of the model."""
-    slots = model.state.nonzero_rows()
-    slots = slots[slots < model.features]
-    exact = weights_at(slots)[:, columns]
-    with np.errstate(over="ignore"):
-        weights = exact.astype(dtype)
-        bias: NDArray[Any] = weights_at(np.array([model.features]))[0, columns].astype(np.float32)
-    if not (all_finite(weights) and all_finite(bias)):
-        largest = float(np.abs(exact).max(initial=0.0))
-        raise refuse("dtype", np.dtype(dtype).name, f"a type that can represent the weight {largest:g}")
-    nonzero = weights.any(axis=1)
-    free = model.settings.rate == "scale_free"
-    return ServingModel(
-        features=model.features,
-        slots=slots[nonzero].astype(slot_dtype(model.features + 1)),
-        weights=np.ascontiguousarray(weights[nonzero]),
-        bias=bias,
-        link=link,
-        settings=settings_to_json(model.settings),
-        rounds=model.rounds,
-        scales=model.state.scales[slots[nonzero]].astype(np.float32) if free else None,
-    )
-
-
-def _link(model: Learner, lane: int | None) -> str:
-    link = model.settings.loss_function.link
-    return link.one_vs_rest.name if model.classes is not None and lane is None else link.name
-
-
-def _mean_loss(model: Learner, margins: NDArray[Any], y: NDArray[Any], lane: int | None) -> float:
-    """Return the mean loss over rows, and over lanes unless these are one model."""
-    if y.shape != (len(margins),):
-        raise ValueError(f"y: got shape {y.shape}, expected one label for each of {len(margins)} rows")
-    if model.joint:
-        return float(np.mean(model.settings.loss_function(margins, y)))
-    labels = y[:, None]
-    if model.classes is not None:
-        hit = labels == (np.arange(model.classes) if lane is None else lane)
-        labels = np.where(hit, 1.0, -1.0 if model.settings.signed else 0.0)
-    return float(np.mean(model.settings.loss_function(margins, labels)))
-
-
 def pack_serving(small: ServingModel) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return the header and the arrays of a serving model."""
+    mixture = small.mixture
     header = {
         "kind": "serving",
         "features": small.features,
@@ -321,16 +357,16 @@ def pack_serving(small: ServingModel) -> tuple[dict[str, Any], dict[str, NDArray
         "link": small.link,
         "settings": dict(small.settings),
         "rounds": small.rounds,
-        "measured": None if small.measured is None else dict(small.measured),
-        "mixed": None if small.mixture is None else [small.mixture.clip, small.mixture.limit],
+        "mixed": None if mixture is None else "logistic" if isinstance(mixture, LogisticMixture) else "mean",
     }
     arrays = {"slots": small.slots, "weights": small.weights, "bias": small.bias}
     if small.scales is not None:  # most are 1, those of categories
         wide = np.flatnonzero(small.scales != 1)
         arrays |= {"wide": wide.astype(small.slots.dtype), "scales": small.scales[wide]}
-    if small.mixture is None:
-        return header, arrays
-    return header, {**arrays, "experts": small.mixture.weights, "mixers": small.mixture.mixers}
+    if mixture is not None:
+        limits = (mixture.clip, mixture.limit) if isinstance(mixture, LogisticMixture) else (mixture.low, mixture.high)
+        arrays |= {"experts": mixture.weights, "mixers": mixture.mixers, "limits": np.array(limits)}
+    return header, arrays
 
 
 def unpack_serving(file: ModelFile) -> ServingModel:
@@ -345,11 +381,11 @@ def unpack_serving(file: ModelFile) -> ServingModel:
     weights = file.array("weights", header["dtype"], (count, lanes))
     if not (all_finite(weights) and all_finite(bias)):
         raise damaged("there are weights that are NaN or infinite")
-    rounds, measured = header_int("rounds", header["rounds"]), header["measured"]
+    rounds = header_int("rounds", header["rounds"])
     settings = validated_settings(header["settings"], header)
     mixture = None if header["mixed"] is None else _unpack_mixture(file, lanes, header["mixed"])
     scales = _unpack_scales(file, slots) if file.has("scales") else None
-    model = ServingModel(features, slots, weights, bias, header["link"], settings, rounds, measured, mixture, scales)
+    model = ServingModel(features, slots, weights, bias, header["link"], settings, rounds, mixture, scales)
     _ = model.link_function  # raises for an invalid loss
     return model
 
@@ -366,14 +402,15 @@ def _unpack_scales(file: ModelFile, slots: NDArray[Any]) -> NDArray[np.float32]:
     return scales
 
 
-def _unpack_mixture(file: ModelFile, lanes: int, limits: Any) -> ServingMixture:
-    count = file.shape("mixers")[0]
-    weights, mixers = (
-        file.array("experts", np.float64, (lanes + count,)),
-        file.array("mixers", np.float64, (count, lanes + 1)),
-    )
+def _unpack_mixture(file: ModelFile, lanes: int, kind: Any) -> LogisticMixture | ClippedMean:
+    count, columns = file.shape("mixers")
+    mixers = file.array("mixers", np.float64, (count, columns))
+    weights = file.array("experts", np.float64, (columns - 1 + count,))
+    low, high = file.array("limits", np.float64, (2,)).tolist()
     if not (all_finite(weights) and all_finite(mixers) and (weights >= 0).all() and abs(weights.sum() - 1) < 1e-9):
         raise damaged("the weights of the mixture are not numbers from 0 that sum to 1")
-    if not isinstance(limits, list) or [type(one) for one in limits] != [float, float] or not min(limits) > 0:
-        raise damaged("the header has invalid values")
-    return ServingMixture(weights, mixers, *limits)
+    if kind == "logistic" and columns == lanes + 1 and low > 0 and high > 0:
+        return LogisticMixture(weights, mixers, low, high)
+    if kind == "mean" and columns > 1 and lanes % (columns - 1) == 0 and low <= high:
+        return ClippedMean(weights, mixers, low, high, lanes // (columns - 1))
+    raise damaged("the header has invalid values")

@@ -1,43 +1,33 @@
-r"""Mixtures as functions of the margins of their lanes, with derivatives, for the contributions of features.
+r"""Mixtures as functions of the margins of their lanes, for serving models, and their derivatives, for explanations.
 
-The margin F of a mixture is not linear in the margins m of lanes. On the path $m(s) = (1 - s) a + s b$ from the margins
-of the bias alone to those of a row,
+Only numpy is needed. The margin F of a mixture is not linear in the margins m of lanes. On the path
+$m(s) = (1 - s) a + s b$ from the margins of the bias alone to those of a row,
 
 $$ F(b) - F(a) = \sum_k w_k (b_k - a_k), \qquad w_k = \int_0^1 \frac{\partial F}{\partial m_k}(m(s))\, ds. $$
 """
 
 import math
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, Protocol
+from functools import cache, cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forel.learner.learner import Learner
+from forel.learner.mixture import Mixture
 from forel.losses.margin import Mixing
-from forel.losses.sigmoid import log_normalized, log_normalized_sigmoid, sigmoid
+from forel.losses.sigmoid import log_normalized, log_normalized_sigmoid, log_sigmoid, sigmoid
 
-__all__ = ["ClassMixture", "ClippedMean", "LaneMixture", "lane_mixture", "path_weights"]
+__all__ = ["ClassMixture", "ClippedMean", "LaneMixture", "LogisticMixture", "clipped", "lane_mixture", "path_weights"]
 
 NODES = 64  # of Gauss's quadrature
+NEGLIGIBLE = 1e-4  # total weight of experts that are left out, by which probabilities may differ
 
 Array = NDArray[np.float64]
 
 
-class LaneMixture(Protocol):
-    """The margins of a mixture as a function of those of its lanes."""
-
-    def margins(self, lanes: NDArray[Any]) -> Array:
-        """Return the margins of the mixture, a column for each output, from those of lanes."""
-        ...
-
-    def slopes(self, lanes: Array, output: int) -> Array:
-        """Return the derivatives of one output by the margins of lanes."""
-        ...
-
-
-def path_weights(mixture: LaneMixture, start: Array, stop: Array, output: int = 0) -> Array:
+def path_weights(mixture: "LaneMixture", start: Array, stop: Array, output: int = 0) -> Array:
     """Return the weight of each lane on the path between two rows of margins, for an exact sum of contributions.
 
     Parameters
@@ -66,6 +56,65 @@ def _quadrature() -> tuple[Array, Array]:
     """Return nodes in [0, 1], as a column, and weights."""
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
     return (nodes[:, None] + 1) / 2, weights / 2
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticMixture:
+    r"""The margin of the probability $\sum_k w_k \sigma(m_k)$ of the second of two classes.
+
+    Mixers are experts whose margins are $v \cdot m$, with each margin of m clipped.
+
+    Parameters
+    ----------
+    weights : of lanes, then of mixers; they sum to 1
+    mixers : for each, the weights of lanes, and a constant
+    clip, limit : the limits of margins, as inputs of mixers and of mixers themselves
+
+    >>> mixture = LogisticMixture(np.array([0.25, 0.75]), np.zeros((0, 3)))
+    >>> mixture.margins(np.array([[0.0, 0.0]]))
+    array([[0.]])
+    """
+
+    weights: Array
+    mixers: Array
+    clip: float = math.inf
+    limit: float = math.inf
+    classes: ClassVar[int] = 1
+
+    def margins(self, lanes: NDArray[Any]) -> Array:
+        """Return the margin of the mixture from those of the lanes, one column."""
+        experts, _ = self._experts(lanes)
+        positive, negative = self._logs(experts)
+        return np.asarray(positive - negative)[:, None]
+
+    def slopes(self, lanes: Array, output: int = 0) -> Array:
+        """Return the derivatives of the margin of the mixture, its only output, by those of the lanes."""
+        experts, mixed = self._experts(lanes)
+        each = log_sigmoid(experts) + log_sigmoid(-experts)
+        slopes = self.weights * sum(np.exp(each - total[:, None]) for total in self._logs(experts))
+        count = lanes.shape[1]
+        by_mixer = slopes[:, count:] * (np.abs(mixed) < self.limit)
+        through = by_mixer @ self.mixers[:, :-1] * (np.abs(lanes) < self.clip)
+        return np.asarray(slopes[:, :count] + through)
+
+    def _experts(self, lanes: NDArray[Any]) -> tuple[Array, Array]:
+        """Return the margins of all experts, and those of mixers before they are clipped."""
+        clipped = np.clip(lanes.astype(np.float64), -self.clip, self.clip)
+        mixed = clipped @ self.mixers[:, :-1].T + self.mixers[:, -1]
+        return np.hstack([lanes.astype(np.float64), np.clip(mixed, -self.limit, self.limit)]), mixed
+
+    def _logs(self, experts: Array) -> tuple[Array, Array]:
+        """Return the logarithms of the probabilities of the positive and of the negative class."""
+        positive, negative = (
+            np.logaddexp.reduce(log_sigmoid(m) + self._logarithms, axis=1) for m in (experts, -experts)
+        )
+        return positive, negative
+
+    @cached_property
+    def _logarithms(self) -> Array:
+        """The logarithms of the weights."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,19 +209,50 @@ class ClassMixture:
         return log_normalized(given) if self.joint else log_normalized_sigmoid(given)
 
 
-def lane_mixture(model: Learner) -> LaneMixture:
-    """Return a mixture, but one of log-loss of two classes, as a function of the margins of all its linear models."""
+LaneMixture = LogisticMixture | ClippedMean | ClassMixture
+
+
+def lane_mixture(model: Learner, negligible: float = 0.0) -> tuple[NDArray[np.intp], LaneMixture]:
+    """Return the lanes that a mixture needs, of one margin the best one first, and how they are mixed.
+
+    Experts of the smallest weights are left out, up to a total of ``negligible`` where predictions have a range. A
+    mixer needs all lanes.
+    """
+    from forel.learner.kernels import geometric, ridge
+
     mixture, classes = model.mixture, model.classes or 1
     assert mixture is not None
-    ledger = mixture.ledger
-    if mixture.rule is Mixing.BAYES:
+    ledger, logistic = mixture.ledger, mixture.rule is Mixing.BAYES
+    count = ledger.inputs
+    if logistic and model.classes is not None:
         logs = (ledger.losses.min() - ledger.losses) * mixture.rate()
-        return ClassMixture(logs - np.logaddexp.reduce(logs), model.joint)
-    from forel.learner.kernels.ridge import CONSTANT
+        return np.arange(count * classes), ClassMixture(logs - np.logaddexp.reduce(logs), model.joint)
+    limits = (geometric.CLIP, geometric.MARGIN_LIMIT) if logistic else _label_range(mixture)
+    weights = mixture.flat_weights()
+    states = np.zeros((0, 1, count + 1)) if mixture.mixers is None else mixture.mixers.states
+    mixers = states[:, 0] * np.append(np.ones(count), geometric.CONSTANT if logistic else ridge.CONSTANT)
+    if classes > 1:
+        return np.arange(count * classes), ClippedMean(weights, mixers, *limits, classes)
+    order = np.argsort(weights, kind="stable")
+    kept = np.ones(weights.size, bool)
+    kept[order[np.cumsum(weights[order]) <= (negligible if logistic or np.isfinite(limits).all() else 0.0)]] = False
+    best, used = model.best, kept[:count] | kept[count:].any()
+    lanes = np.array([best, *(lane for lane in np.flatnonzero(used) if lane != best)], np.intp)
+    chosen = np.append(np.where(kept[lanes], weights[lanes], 0.0), weights[count:][kept[count:]])
+    kind = LogisticMixture if logistic else ClippedMean
+    return lanes, kind(chosen / chosen.sum(), mixers[kept[count:]][:, [*lanes, count]], *limits)
 
-    clipping = model.settings.loss_function.link.clipping
-    low, high = ledger.label_range if clipping.below else (-math.inf, ledger.highest)
-    states = np.zeros((0, 1, ledger.inputs + 1)) if mixture.mixers is None else mixture.mixers.states
-    mixers = states[:, 0] * np.append(np.ones(ledger.inputs), CONSTANT)
-    limits = (low, high) if mixture.clips else (-math.inf, math.inf)
-    return ClippedMean(mixture.weights(), mixers, *limits, classes)
+
+def clipped(model: Learner) -> ClippedMean | None:
+    """Return the margins of one setting of a mixture that clips them to the range of labels; None if it does not."""
+    mixture = model.mixture
+    if mixture is None or not mixture.clips:
+        return None
+    return ClippedMean(np.ones(1), np.zeros((0, 2)), *_label_range(mixture), model.classes or 1)
+
+
+def _label_range(mixture: Mixture) -> tuple[float, float]:
+    """Return the margins to which predictions are clipped, which are those of the labels seen."""
+    below, above = mixture.settings.loss_function.link.clipping
+    low, high = mixture.ledger.label_range if below else (-math.inf, mixture.ledger.highest)
+    return low, high if above else math.inf

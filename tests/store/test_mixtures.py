@@ -10,13 +10,12 @@ from forel.learner.grid import default_grid
 from forel.learner.learner import Learner
 from forel.learner.rows import rows_of
 from forel.learner.settings import Settings
-from forel.store.lane_mixtures import ClassMixture, ClippedMean, lane_mixture, path_weights
-from forel.store.serving_mixture import ServingMixture
+from forel.store.mixtures import ClassMixture, ClippedMean, LogisticMixture, lane_mixture, path_weights
 
 
 def logistic(rng, odd):
     mixers = rng.normal(size=(2, 4))
-    return ServingMixture(rng.dirichlet(np.ones(5)), mixers, clip=4.0 if odd else math.inf, limit=30.0)
+    return LogisticMixture(rng.dirichlet(np.ones(5)), mixers, clip=4.0 if odd else math.inf, limit=30.0)
 
 
 def clipped(rng, odd):
@@ -58,6 +57,7 @@ def test_contributions_are_integrated_derivatives(make, seed):
 @pytest.mark.parametrize(
     ("settings", "classes"),
     [
+        (default_grid(), None),
         (default_grid(loss="squared"), None),
         (Settings("squared", alpha=(0.1, 1.0, 3.0)), None),
         (Settings("absolute", alpha=(0.1, 1.0)), None),
@@ -72,13 +72,14 @@ def test_contributions_are_integrated_derivatives(make, seed):
 @pytest.mark.usefixtures("interpreted")
 def test_margins_are_those_of_the_mixture(settings, classes, rows):
     rng = np.random.default_rng(rows)
-    X, y = rng.normal(size=(rows, 5)), rng.integers(classes or 9, size=rows)
+    X, y = rng.normal(size=(rows, 5)), rng.integers(classes or (2 if settings.loss == "logistic" else 9), size=rows)
     model = Learner(5, settings, classes, dtype=np.float64)
     model.learn(X, y)
     test = np.vstack([rng.normal(size=(20, 5)), 30 * rng.normal(size=(20, 5)), np.zeros((1, 5))])
     bias = model.model_weights_at(np.array([5]))[0]
     lanes = np.array([bias + values @ model.row_weights(np.arange(5), values) for values in test])
-    assert np.allclose(lane_mixture(model).margins(lanes), model.margins(test), rtol=1e-9, atol=1e-9)
+    kept, mixture = lane_mixture(model)
+    assert np.allclose(mixture.margins(lanes[:, kept]), model.margins(test), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.usefixtures("interpreted")

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from forel.data import Malformed, concatenate, read
+from forel.data.block import Position
 from forel.data.clicks import write_clicks
-from forel.data.position import Position
 from forel.learner.settings import Settings
 from forel.store import ModelFileError
 from forel.training.model import load, save

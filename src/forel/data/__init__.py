@@ -31,11 +31,10 @@ is not a number. Bytes up to 32 are whitespace. NaN, infinity and numbers out of
 'city^Rome'
 """
 
-from forel.data.block import Block, concatenate
+from forel.data.block import Block, Position, concatenate
 from forel.data.features.hashing import cross_slot, slot
 from forel.data.features.names import Names
 from forel.data.options import ReadOptions
-from forel.data.position import Position
 from forel.data.problems import Malformed, Problems
 from forel.data.reader import Reader, read
 

@@ -2,16 +2,37 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data.position import Position
-
-__all__ = ["MOST_BITS", "Block", "concatenate"]
+__all__ = ["BEGINNING", "MOST_BITS", "Block", "Position", "concatenate"]
 
 MOST_BITS = 31  # slots are int32
+
+
+class Position(NamedTuple):
+    """A position between two blocks; positions are ordered.
+
+    Parameters
+    ----------
+    file : number of files before it
+    blocks : number of blocks of the next file before it; 0 in line formats, where ``bytes`` locates it
+    bytes, line : uncompressed bytes of a line format before it, and the number of the next line
+
+    >>> Position(0, 0, 90, 3) < Position(1)
+    True
+    """
+
+    file: int = 0
+    blocks: int = 0
+    bytes: int = 0
+    line: int = 1
+
+
+BEGINNING = Position()
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,26 +111,30 @@ def concatenate(blocks: Iterable[Block]) -> Block:
     if not all_blocks:
         return Block(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32), np.empty(0))
     sizes = np.cumsum([0] + [b.indices.size for b in all_blocks])
-    parts = [all_blocks[0].indptr[:1]] + [b.indptr[1:] + size for b, size in zip(all_blocks, sizes, strict=False)]
-    tags = None if any(b.tags is None for b in all_blocks) else tuple(t for b in all_blocks for t in b.tags or ())
-    unnamed = any(b.entry_names is None for b in all_blocks)
-    entry_names = None if unnamed else tuple(name for b in all_blocks for name in b.entry_names or ())
-    lines = [b.lines for b in all_blocks if b.lines is not None]
-    slices = [b.slices for b in all_blocks if b.slices is not None]
-    numbers = [b.numbers for b in all_blocks if b.numbers is not None]
+    offsets = [all_blocks[0].indptr[:1]]
+    offsets += [b.indptr[1:] + size for b, size in zip(all_blocks, sizes, strict=False)]
+
+    def joined(name: str, axis: int = 0) -> Any:
+        arrays = [getattr(b, name) for b in all_blocks]
+        return None if any(array is None for array in arrays) else np.concatenate(arrays, axis=axis)
+
+    def chained(name: str) -> Any:
+        tuples = [getattr(b, name) for b in all_blocks]
+        return None if any(one is None for one in tuples) else tuple(chain.from_iterable(tuples))
+
     return Block(
-        np.concatenate(parts),
-        np.concatenate([b.indices for b in all_blocks]),
-        np.concatenate([b.values for b in all_blocks]),
-        np.concatenate([b.labels for b in all_blocks]),
-        np.concatenate([b.importance for b in all_blocks]),
-        tags,
-        all_blocks[0].file,
-        all_blocks[0].line,
-        sum(b.size for b in all_blocks),
-        all_blocks[-1].after,
-        lines=np.concatenate(lines) if len(lines) == len(all_blocks) else None,
-        entry_names=entry_names,
-        slices=np.concatenate(slices, axis=1) if len(slices) == len(all_blocks) else None,
-        numbers=np.concatenate(numbers) if len(numbers) == len(all_blocks) else None,
+        np.concatenate(offsets),
+        joined("indices"),
+        joined("values"),
+        joined("labels"),
+        joined("importance"),
+        tags=chained("tags"),
+        file=all_blocks[0].file,
+        line=all_blocks[0].line,
+        size=sum(b.size for b in all_blocks),
+        after=all_blocks[-1].after,
+        lines=joined("lines"),
+        entry_names=chained("entry_names"),
+        slices=joined("slices", axis=1),
+        numbers=joined("numbers"),
     )

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
+from forel.data.block import Position
 from forel.data.features.crosses import CHUNK
 from forel.data.features.kinds import Kinds
 from forel.data.features.names import Names
@@ -20,7 +21,6 @@ from forel.data.parsers.dicts import JsonDicts
 from forel.data.parsers.json_lines import JsonFormat, detect_label_words, parse_json
 from forel.data.parsers.label_cells import dicts_with_numbers
 from forel.data.parsers.tables import table_blocks
-from forel.data.position import Position
 from forel.data.problems import Problems
 from forel.data.slices import SliceRecorder
 from forel.data.sources.row_cache import RowCache, open_cache

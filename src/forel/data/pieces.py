@@ -12,14 +12,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from forel.data.block import Block
+from forel.data.block import Block, Position
 from forel.data.features.constant import record_constant
 from forel.data.features.kinds import Kinds
 from forel.data.features.names import Names, PackedNames
 from forel.data.line_formats import LINE_FORMATS
 from forel.data.options import ReadOptions
 from forel.data.parsers.csv_header import format_of
-from forel.data.position import Position
 from forel.data.problems import Problems
 from forel.data.reader import Reader
 from forel.data.sources.files import single_sources

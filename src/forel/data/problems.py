@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
-__all__ = ["Malformed", "ProblemBuffer", "ProblemSink", "Problems", "excerpt"]
+__all__ = ["Malformed", "Problems", "excerpt"]
 
 SKIP = "on_error='skip' leaves out such rows"
 OTHER_ENCODING = "encoding='latin-1' (--encoding latin-1) reads text of Western Europe"
@@ -27,72 +27,19 @@ class Malformed(ValueError):
         return Malformed, (self.file, self.line, self.column, self.got, self.expected)
 
 
-class ProblemSink(Protocol):
-    """Anything that problems are recorded in."""
-
-    def record(self, problem: Malformed) -> None:
-        """Record a problem, or raise it."""
-        ...
-
-    def note_words(self, counts: Mapping[str, int]) -> None:
-        """Count words in place of numbers by column, where these are not problems."""
-        ...
-
-    def note_crossed(self, kinds: Iterable[int]) -> None:
-        """Record the kinds of namespaces that occur among crossed features; others may be problems after the end."""
-        ...
-
-    def warn(self, about: str, message: str) -> None:
-        """Keep the first warning about something, to be shown after the end."""
-        ...
-
-
-@dataclass(frozen=True)
-class ProblemBuffer:
-    """Problems found out of order, to be recorded in order of their lines."""
-
-    problems: list[Malformed] = field(default_factory=list)
-    words: Counter[str] = field(default_factory=Counter)
-    crossed: set[int] = field(default_factory=set)
-    warnings: dict[str, str] = field(default_factory=dict)
-
-    def note_words(self, counts: Mapping[str, int]) -> None:
-        """Count words in place of numbers."""
-        self.words.update(counts)
-
-    def note_crossed(self, kinds: Iterable[int]) -> None:
-        """Record kinds of namespaces."""
-        self.crossed.update(kinds)
-
-    def warn(self, about: str, message: str) -> None:
-        """Keep the first warning about something."""
-        self.warnings.setdefault(about, message)
-
-    def record(self, problem: Malformed) -> None:
-        """Keep the problem."""
-        self.problems.append(problem)
-
-    def flush(self, sink: ProblemSink) -> None:
-        """Record all problems in a sink, by line."""
-        for problem in sorted(self.problems, key=lambda problem: problem.line):
-            sink.record(problem)
-        sink.note_words(self.words)
-        sink.note_crossed(self.crossed)
-        for about, message in self.warnings.items():
-            sink.warn(about, message)
-
-
 @dataclass
 class Problems:
     """How malformed input is handled, and how much there was.
 
     Parameters
     ----------
-    on_error : "raise" stops at the first problem, "skip" leaves out the example and counts it
+    on_error : "raise" stops at the first problem, "skip" leaves out the example and counts it; "later" keeps problems
+        found in another order than that of their lines, until another object absorbs them
     max_messages : number of messages that are kept
     words : number of words in place of numbers by column, where these are not problems
     crossed : kinds of namespaces that occurred among crossed features
     warnings : of data that are read, by what they are about
+    waiting : problems that are kept
 
     >>> problems = Problems("skip")
     >>> problems.record(Malformed("a.vw", 3, 7, "'x'", "a number"))
@@ -100,13 +47,14 @@ class Problems:
     (1, ["a.vw, line 3, column 7: got 'x', expected a number"])
     """
 
-    on_error: Literal["raise", "skip"] = "raise"
+    on_error: Literal["raise", "skip", "later"] = "raise"
     max_messages: int = 5
     count: int = 0
     messages: list[str] = field(default_factory=list)
     words: Counter[str] = field(default_factory=Counter)
     crossed: set[int] = field(default_factory=set)
     warnings: dict[str, str] = field(default_factory=dict)
+    waiting: list[Malformed] = field(default_factory=list)
 
     def note_words(self, counts: Mapping[str, int]) -> None:
         """Count words in place of numbers."""
@@ -121,7 +69,10 @@ class Problems:
         self.warnings.setdefault(about, message)
 
     def record(self, problem: Malformed) -> None:
-        """Raise the problem, or count it."""
+        """Raise the problem, count it, or keep it."""
+        if self.on_error == "later":
+            self.waiting.append(problem)
+            return
         if self.on_error == "raise":
             raise problem if ";" in problem.expected else problem.with_hint(SKIP)
         self.count += 1
@@ -129,13 +80,15 @@ class Problems:
             self.messages.append(str(problem))
 
     def absorb(self, others: "Problems") -> None:
-        """Add the problems of another object, and clear it."""
+        """Add the problems of another object, those that it keeps by line, and clear it."""
+        for problem in sorted(others.waiting, key=lambda problem: problem.line):
+            self.record(problem)
         self.count += others.count
         self.messages += others.messages[: max(0, self.max_messages - len(self.messages))]
         self.words.update(others.words)
         self.crossed |= others.crossed
         self.warnings = {**others.warnings, **self.warnings}
-        others.count, others.messages, others.words = 0, [], Counter()
+        others.count, others.messages, others.words, others.waiting = 0, [], Counter(), []
 
 
 def excerpt(token: bytes, limit: int = 40) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from forel.data.block import Block
+from forel.data.block import BEGINNING, Block, Position
 from forel.data.features.constant import add_constant, record_constant
 from forel.data.features.crosses import CHUNK, Crosses, SeparateFeatures
 from forel.data.features.kinds import Kinds
@@ -21,7 +21,6 @@ from forel.data.options import COLUMNS, ReadKeywords, ReadOptions
 from forel.data.parsers.csv_header import format_of
 from forel.data.parsers.lines import LineFormat, parse_lines
 from forel.data.parsers.namespaces import kept_initials
-from forel.data.position import BEGINNING, Position
 from forel.data.problems import Malformed, Problems
 from forel.data.sources.detect import BINARY
 from forel.data.sources.files import single_sources

@@ -5,8 +5,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 
-from forel.data.block import Block
-from forel.data.position import Position
+from forel.data.block import Block, Position
 from forel.data.problems import Problems
 
 __all__ = ["Task", "completed_task", "completed_tasks"]

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from river.utils import dataframe
 
+from forel.data.compiled import scanner
 from forel.data.features.hashing import slot
-from forel.data.scanners import scanner
 from forel.learner.rows import Rows
 from forel.river.arguments import WORDS, importance
 from forel.river.rows import Hashing, read_row

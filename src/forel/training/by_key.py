@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data import Block, Names, Position, ReadOptions, concatenate
+from forel.data.block import BEGINNING
 from forel.data.labels import padded_names
-from forel.data.position import BEGINNING
 from forel.learner.grid import without_filters
 from forel.learner.keyed import ALL, CompactLearner, KeyedLearner, KeyedModels, KeyedRows, LearnerOptions, key_text
 from forel.learner.learner import Learner

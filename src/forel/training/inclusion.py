@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data import Block
-from forel.data.scanners import scanner
+from forel.data.compiled import scanner
 from forel.store.header import damaged
 from forel.training.run import Transform
 from forel.validation import refuse, whole

@@ -14,12 +14,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from forel.data import Block, Names, Position, Problems, Reader, ReadOptions, read
+from forel.data.block import BEGINNING
 from forel.data.features.constant import add_constant, record_constant
 from forel.data.features.kinds import Kinds
 from forel.data.labels import ClassNames
 from forel.data.pieces import Workers, ordered_pieces
 from forel.data.pipeline import ordered_blocks
-from forel.data.position import BEGINNING
 from forel.data.sources.files import fingerprints, single_sources
 from forel.data.sources.row_cache import RowCache
 from forel.store.atomic import Path

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data import Block, Position
-from forel.data.position import BEGINNING
+from forel.data.block import BEGINNING
 from forel.jit import compile_seconds
 
 __all__ = [

@@ -5,4 +5,19 @@ sums equal slots of a row; ``layout`` has constants; ``name_records`` records na
 ``svmlight`` parse lines; ``csv_rows`` parses CSV; ``json_rows`` parses JSON lines; ``text`` splits text into words;
 ``crosses`` multiplies features; ``ranges`` finds the smallest and largest values of columns. Arguments are not checked:
 ``forel.data.parsers`` ends the text with a line end and padding, and allocates arrays that are long enough.
+
+:func:`scanner` returns a compiled function by name, for callers that need not import numba.
 """
+
+from forel.jit import CachedFunction, compiled_function
+
+__all__ = ["scanner"]
+
+
+def scanner(module: str, name: str) -> CachedFunction:
+    """Return a function of a module of this package.
+
+    >>> scanner("merge", "merge_rows").name
+    'merge.merge_rows'
+    """
+    return compiled_function(f"forel.data.compiled.{module}", name)

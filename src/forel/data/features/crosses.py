@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data.block import Block
+from forel.data.compiled import scanner
 from forel.data.features.hashing import slots_of_hashes
 from forel.data.features.names import Names
 from forel.data.features.rows import drop_rows
-from forel.data.problems import Malformed, ProblemSink
-from forel.data.scanners import scanner
+from forel.data.problems import Malformed, Problems
 from forel.validation import refuse
 
 __all__ = ["Crosses", "Entries", "SeparateFeatures", "Transform", "parse_crosses", "transformed_block"]
@@ -178,7 +178,7 @@ class Crosses:
 
 def transformed_block(
     entries: Entries, labels: NDArray[np.float64], importance: NDArray[np.float32], lines: NDArray[np.int64],
-    transform: Transform, bits: int, names: Names | None, problems: ProblemSink, file: str,
+    transform: Transform, bits: int, names: Names | None, problems: Problems, file: str,
 ) -> Block:  # fmt: skip
     """Return the block of some rows after a transformation; ``lines`` has the line of each row."""
     line = int(lines[0]) if lines.size else 1

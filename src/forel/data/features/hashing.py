@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forel.data.compiled import scanner
 from forel.data.compiled.layout import PAD
-from forel.data.scanners import scanner
 
 __all__ = ["cross_slot", "expected_collisions", "hash_name", "slot", "slots_of_hashes"]
 

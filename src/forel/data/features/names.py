@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data.scanners import scanner
+from forel.data.compiled import scanner
 
 __all__ = ["Names", "PackedNames", "recorded_name"]
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data.block import Block
+from forel.data.compiled import scanner
 from forel.data.features.hashing import ALL, slot
-from forel.data.scanners import scanner
 
 __all__ = ["ColumnRanges", "Outside", "SlotTable"]
 

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from forel.data.block import Block
 from forel.data.buffers import Buffers
-from forel.data.problems import Malformed, ProblemSink
-from forel.data.scanners import scanner
+from forel.data.compiled import scanner
+from forel.data.problems import Malformed, Problems
 
 __all__ = ["Cells", "block_from_cells", "block_from_entries", "drop_rows"]
 
@@ -38,7 +38,7 @@ def block_from_entries(
     labels: NDArray[np.float64],
     importance: NDArray[np.float32],
     lines: NDArray[np.int64],
-    problems: ProblemSink,
+    problems: Problems,
     file: str,
 ) -> Block:
     """Return the block of some rows, which owns the arrays; ``lines`` has the line of each row."""
@@ -52,7 +52,7 @@ def block_from_cells(
     labels: NDArray[np.float64],
     importance: NDArray[np.float32],
     lines: NDArray[np.int64],
-    problems: ProblemSink,
+    problems: Problems,
     file: str,
 ) -> Block:
     """Return the block of the good rows of a table; labels, importance and lines have all rows."""
@@ -67,7 +67,7 @@ def block_from_cells(
 
 def _finite(
     bad: int, indptr: NDArray[np.int64], indices: NDArray[Any], values: NDArray[np.float32],
-    labels: NDArray[np.float64], importance: NDArray[np.float32], lines: NDArray[np.int64], problems: ProblemSink,
+    labels: NDArray[np.float64], importance: NDArray[np.float32], lines: NDArray[np.int64], problems: Problems,
     file: str,
 ) -> Block:  # fmt: skip
     end = int(indptr[-1])

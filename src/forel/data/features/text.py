@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data.block import Block
+from forel.data.compiled import scanner
 from forel.data.compiled.layout import PAD
 from forel.data.features.hashing import hash_name, slots_of_hashes
-from forel.data.scanners import scanner
 from forel.validation import refuse, whole
 
 __all__ = ["TextFeatures", "append_features", "parse_char_ngram"]

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data.block import Block
+from forel.data.compiled import scanner
 from forel.data.features.hashing import START, hash_names, slots_of_hashes
 from forel.data.features.names import Names
 from forel.data.features.rows import drop_rows
 from forel.data.options import COLUMNS, ReadOptions
 from forel.data.parsers.columns import Columns
 from forel.data.problems import Malformed, Problems
-from forel.data.scanners import scanner
 from forel.validation import refuse
 
 __all__ = ["Arrays", "arrays_of", "conversion_errors", "frame_of", "is_pandas", "with_features"]

@@ -13,7 +13,7 @@ from forel.data.features.crosses import Entries, Transform, transformed_block
 from forel.data.features.hashing import START, hash_name, hash_spans
 from forel.data.features.names import Names
 from forel.data.features.rows import Cells, block_from_cells
-from forel.data.problems import Malformed, ProblemSink
+from forel.data.problems import Malformed, Problems
 
 __all__ = ["FeatureColumn", "RowProblems", "Spans", "block_from_columns", "namespace_hash"]
 
@@ -87,7 +87,7 @@ class FeatureColumn:
 class RowProblems:
     """The mask of well-formed rows of a table, and where problems of others are recorded."""
 
-    def __init__(self, lines: NDArray[np.int64], problems: ProblemSink, file: str) -> None:
+    def __init__(self, lines: NDArray[np.int64], problems: Problems, file: str) -> None:
         self.lines, self.problems, self.file = lines, problems, file
         self.good = np.ones(lines.size, bool)
 

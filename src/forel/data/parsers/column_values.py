@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data.buffers import Buffers
+from forel.data.compiled import scanner
 from forel.data.features.hashing import hash_spans, slots_of_hashes
 from forel.data.features.rows import Cells
 from forel.data.features.transforms import buckets, signed_log1p
 from forel.data.parsers.cells import FeatureColumn, RowProblems, Spans, namespace_hash
 from forel.data.parsers.columns import Columns
 from forel.data.problems import excerpt
-from forel.data.scanners import scanner
 from forel.data.values import formatted_number
 
 __all__ = [

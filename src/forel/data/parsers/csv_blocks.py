@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from forel.data.block import Block
+from forel.data.block import Block, Position
+from forel.data.compiled import scanner
 from forel.data.features.hashing import slots_of_hashes
 from forel.data.features.names import Names
 from forel.data.features.rows import Cells
@@ -25,9 +26,7 @@ from forel.data.parsers.csv_rows import (
 )
 from forel.data.parsers.derived_columns import with_derived
 from forel.data.parsers.label_cells import class_labels, given_words, has_classes, word_labels
-from forel.data.position import Position
-from forel.data.problems import Malformed, ProblemBuffer, Problems, ProblemSink
-from forel.data.scanners import scanner
+from forel.data.problems import Malformed, Problems
 from forel.data.slices import with_slices
 from forel.data.tasks import Task, completed_task
 from forel.validation import refuse
@@ -59,10 +58,10 @@ def parse_csv(
 
 
 def _task(table: CsvTable, chunk: CsvChunk, problems: Problems, after: Position) -> tuple[Block, Problems]:
-    gathered = ProblemBuffer()
+    gathered = Problems("later")
     rows = chunk.rows or split_rows(chunk.chunk, table, chunk.line, gathered)
     block = _parse(table, rows, chunk, gathered)
-    gathered.flush(problems)
+    problems.absorb(gathered)
     if names := table.form.columns.options.slices:
         cells = [rows.words(table.header.index(name)) for name in names]
         values = [[words[k] for k in range(rows.lines.size)] for words in cells]
@@ -70,7 +69,7 @@ def _task(table: CsvTable, chunk: CsvChunk, problems: Problems, after: Position)
     return replace(block, size=chunk.chunk.length, after=after), problems
 
 
-def _parse(table: CsvTable, rows: CsvRows, chunk: CsvChunk, problems: ProblemSink) -> Block:
+def _parse(table: CsvTable, rows: CsvRows, chunk: CsvChunk, problems: Problems) -> Block:
     form, columns, kinds = table.form, table.form.columns, chunk.kinds
     rows.record_malformed(table, chunk.line, problems)
     row_problems = RowProblems(rows.lines + chunk.line, problems, table.file)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data.buffers import Buffers
-from forel.data.compiled import layout
+from forel.data.compiled import layout, scanner
 from forel.data.features.crosses import CHUNK, Transform
 from forel.data.features.hashing import START, hash_names
 from forel.data.features.names import Names
@@ -19,8 +19,7 @@ from forel.data.parsers.column_values import NumberColumn, StringColumn
 from forel.data.parsers.columns import Columns
 from forel.data.parsers.csv_header import number_columns, read_header
 from forel.data.parsers.label_cells import words_of
-from forel.data.problems import OTHER_ENCODING, Malformed, Problems, ProblemSink, excerpt
-from forel.data.scanners import scanner
+from forel.data.problems import OTHER_ENCODING, Malformed, Problems, excerpt
 from forel.data.sources.streams import LONGEST, PAD, Chunk, Cut, chunks, count, whole_lines
 from forel.data.values import formatted_number, is_missing, nearest_float32, parse_number
 
@@ -107,7 +106,7 @@ class CsvRows:
         """Return the cells of a column."""
         return Spans(self.text, self.starts[:, column], self.stops[:, column])
 
-    def record_malformed(self, table: CsvTable, line: int, problems: ProblemSink) -> None:
+    def record_malformed(self, table: CsvTable, line: int, problems: Problems) -> None:
         """Record a problem for each row of another width, or with an open quote."""
         for number, begin, end, cells in self.malformed.tolist():
             text = self.text[begin:end].tobytes()
@@ -208,7 +207,7 @@ def _whole_rows(mark: int, width: int) -> Cut:
     return cut
 
 
-def split_rows(chunk: Chunk, table: CsvTable, line: int, problems: ProblemSink) -> CsvRows:
+def split_rows(chunk: Chunk, table: CsvTable, line: int, problems: Problems) -> CsvRows:
     """Split the text of a chunk, whose first line has the number ``line``, into cells."""
     text, length, odd = _utf8(chunk.text, chunk.length)
     if odd is not None:

@@ -20,7 +20,7 @@ from forel.data.parsers.column_values import StringColumn
 from forel.data.parsers.columns import Columns
 from forel.data.parsers.derived_columns import with_derived
 from forel.data.parsers.dicts import CROSSED, ENTRIES, LARGEST, dict_blocks
-from forel.data.problems import ProblemBuffer, Problems
+from forel.data.problems import Problems
 from forel.data.values import category_of, is_null
 
 __all__ = ["batched_blocks"]
@@ -44,7 +44,7 @@ def batched_blocks(
     """
     for batch in _batches(items, ENTRIES if transform is None else CROSSED, complete):
         lines, dicts = zip(*batch, strict=True)
-        found = ProblemBuffer()
+        found = Problems("later")
         try:
             derived, others = _derived(dicts, columns)
             batch_values = _Batch(others, columns)
@@ -55,8 +55,8 @@ def batched_blocks(
         except _Unlike:
             pass
         else:
-            if not found.problems:
-                found.flush(problems)
+            if not found.waiting:
+                problems.absorb(found)
                 batch_values.record_kinds(kinds_found)
                 _record_dates(derived, columns, kinds_found)
                 yield block
@@ -140,7 +140,7 @@ class _Batch:
                 self.values[k] = value
 
     def block(
-        self, lines: NDArray[np.int64], transform: Transform | None, names: Names | None, problems: ProblemBuffer,
+        self, lines: NDArray[np.int64], transform: Transform | None, names: Names | None, problems: Problems,
         file: str,
     ) -> Block:  # fmt: skip
         """Return the rows as a block."""
@@ -167,7 +167,7 @@ class _Batch:
         block = block_from_entries(
             self.indptr, slots.copy(), values, self.labels, self.importance, lines, problems, file
         )
-        if names is not None and not problems.problems:
+        if names is not None and not problems.waiting:
             names.add(slots, hashes, lambda k: b"^".join(filter(None, word(k))))
         return block
 

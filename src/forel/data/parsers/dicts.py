@@ -23,7 +23,7 @@ from forel.data.features.rows import block_from_entries
 from forel.data.features.transforms import buckets, signed_log1p
 from forel.data.parsers.columns import Columns
 from forel.data.parsers.label_cells import encode_label
-from forel.data.problems import OTHER_ENCODING, Malformed, ProblemBuffer, Problems, ProblemSink, excerpt
+from forel.data.problems import OTHER_ENCODING, Malformed, Problems, excerpt
 from forel.data.sources.streams import Chunk
 from forel.data.values import JSON_NAN, NEVER_NULL, category_of, is_null, parse_number
 
@@ -156,7 +156,7 @@ class _Rows:
     def _word(self, k: int) -> tuple[bytes, bytes]:
         return self.names[k]
 
-    def block(self, bits: int, names: Names | None, problems: ProblemSink, file: str) -> Block:
+    def block(self, bits: int, names: Names | None, problems: Problems, file: str) -> Block:
         """Return the rows as a block."""
         problems.note_words(self.words)
         hashes = hashes_of(self.names)
@@ -223,17 +223,17 @@ def dict_blocks(
     found = {} if kinds_found is None else kinds_found
     record_kind = partial(_record, found, columns)
     rows, most = _Rows(columns, record_kind, transform), ENTRIES if transform is None else CROSSED
-    gathered = ProblemBuffer()  # infinite sums of earlier rows are found once the block is complete
+    gathered = Problems("later")  # infinite sums of earlier rows are found once the block is complete
     for line, item in items:
         _add(rows, item, line, gathered, file)
-        stopped = bool(gathered.problems) and problems.on_error == "raise"
+        stopped = bool(gathered.waiting) and problems.on_error == "raise"
         if stopped or len(rows.names) + len(rows.labels) >= most:
             block = rows.block(bits, names, gathered, file)
-            gathered.flush(problems)
+            problems.absorb(gathered)
             yield block
-            rows, gathered = _Rows(columns, record_kind, transform), ProblemBuffer()
+            rows, gathered = _Rows(columns, record_kind, transform), Problems("later")
     last = [rows.block(bits, names, gathered, file)] if rows.labels else []
-    gathered.flush(problems)
+    problems.absorb(gathered)
     yield from last
 
 
@@ -244,7 +244,7 @@ def _record(found: dict[str, str], columns: Columns, key: str, kind: str) -> Non
     add_kind(found, columns.known, key, kind)
 
 
-def _add(rows: _Rows, item: Any, line: int, problems: ProblemSink, file: str) -> None:
+def _add(rows: _Rows, item: Any, line: int, problems: Problems, file: str) -> None:
     try:
         rows.add(item, line)
     except _Wrong as wrong:
@@ -254,7 +254,7 @@ def _add(rows: _Rows, item: Any, line: int, problems: ProblemSink, file: str) ->
 
 def parse_row(
     text: bytes, line: int, columns: Columns, transform: Transform | None, record_kind: Callable[[str, str], None],
-    problems: ProblemSink, file: str,
+    problems: Problems, file: str,
 ) -> Row | None:  # fmt: skip
     """Return the example of a line of JSON; None if the line is blank or malformed."""
     rows = _Rows(columns, record_kind, transform)
@@ -292,7 +292,7 @@ class JsonDicts:
                 self.complete = False
 
 
-def parse_objects(text: bytes, line: int, problems: ProblemSink, file: str) -> Iterator[Any]:
+def parse_objects(text: bytes, line: int, problems: Problems, file: str) -> Iterator[Any]:
     """Yield what a line of JSON contains; nothing if the line is blank or malformed."""
     if not text.strip():
         return

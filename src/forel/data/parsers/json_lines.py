@@ -8,9 +8,10 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data.block import Block
+from forel.data.block import Block, Position
 from forel.data.buffers import Buffers
 from forel.data.compiled import json_layout as layout
+from forel.data.compiled import scanner
 from forel.data.compiled.layout import COLUMNS, PAD
 from forel.data.features.crosses import Entries, Transform, transformed_block
 from forel.data.features.hashing import hash_name, slots_of_hashes
@@ -21,9 +22,7 @@ from forel.data.features.transforms import buckets, signed_log1p
 from forel.data.parsers.columns import Columns
 from forel.data.parsers.dicts import Row, hashes_of, parse_objects, parse_row
 from forel.data.parsers.label_cells import given_words
-from forel.data.position import Position
-from forel.data.problems import ProblemBuffer, Problems, ProblemSink
-from forel.data.scanners import scanner
+from forel.data.problems import Problems
 from forel.data.sources.streams import Chunk, next_line
 from forel.data.tasks import Task, completed_task
 
@@ -144,19 +143,19 @@ def parse_json(
 
 
 def _task(
-    read: Callable[[ProblemSink], tuple[Block, list[tuple[str, str]]]], problems: Problems,
+    read: Callable[[Problems], tuple[Block, list[tuple[str, str]]]], problems: Problems,
     add_kinds: Callable[[list[tuple[str, str]]], None], after: Position,
 ) -> tuple[Block, Problems]:  # fmt: skip
-    gathered = ProblemBuffer()
+    gathered = Problems("later")
     block, kinds = read(gathered)
     add_kinds(kinds)
-    gathered.flush(problems)
+    problems.absorb(gathered)
     return replace(block, after=after), problems
 
 
 def read_chunk(
     chunk: Chunk, form: JsonFormat, keys: SpecialKeys, buffers: Buffers, names: Names | None, file: str, line: int,
-    problems: ProblemSink,
+    problems: Problems,
 ) -> tuple[Block, list[tuple[str, str]]]:  # fmt: skip
     """Return the block of a chunk whose first line has the number ``line``, and the keys with kinds of their values."""
     rows = _Rows(chunk, form, keys, buffers, names is not None or form.transform is not None)
@@ -196,7 +195,7 @@ class _Rows:
         self.kinds: list[tuple[str, str]] = []
         self.extra: list[tuple[int, int, bytes, bytes]] = []  # entry, kind, namespace and name
 
-    def scan(self, problems: ProblemSink, file: str, line: int) -> None:
+    def scan(self, problems: Problems, file: str, line: int) -> None:
         """Read all lines."""
         counts, valid, done = self.counts, _is_utf8(self.chunk), 0
         read = scanner("json_rows", "scan")
@@ -238,7 +237,7 @@ class _Rows:
         memory, start = (self.scratch, offset) if 0 <= offset < self.scratch.size else (self.text, start)
         return memory[start : start + length].tobytes().decode("utf-8", "surrogatepass"), KINDS[kind]
 
-    def _add_odd_line(self, problems: ProblemSink, file: str, line: int) -> None:
+    def _add_odd_line(self, problems: Problems, file: str, line: int) -> None:
         """Read the next line by Python's own parser."""
         counts = self.counts
         at, done = int(counts[layout.AT]), int(counts[layout.LINES])
@@ -265,7 +264,7 @@ class _Rows:
             kinds = row.kinds or [0] * len(row.names)
             self.extra += [(start + k, kind, *row.names[k]) for k, kind in enumerate(kinds)]
 
-    def block(self, problems: ProblemSink, names: Names | None, file: str, line: int) -> Block:
+    def block(self, problems: Problems, names: Names | None, file: str, line: int) -> Block:
         """Return the rows as a block."""
         form, rows, size = self.form, int(self.counts[layout.ROWS]), int(self.counts[layout.ENTRIES])
         self._transform_numbers()

@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data.block import Block
+from forel.data.block import BEGINNING, Block, Position
 from forel.data.buffers import Buffers
-from forel.data.compiled import layout
+from forel.data.compiled import layout, scanner
 from forel.data.features.crosses import Entries, Transform
 from forel.data.features.names import Names, recorded_name
 from forel.data.parsers.namespaces import without_namespaces
-from forel.data.position import BEGINNING, Position
 from forel.data.problems import Malformed, Problems, excerpt
-from forel.data.scanners import scanner
 from forel.data.slices import TAG, line_slices, with_slices
 from forel.data.sources.streams import Chunk, last_line_end, next_line
 from forel.data.tasks import Task, completed_task

@@ -20,8 +20,7 @@ from weakref import finalize
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data.block import MOST_BITS, Block
-from forel.data.position import Position
+from forel.data.block import MOST_BITS, Block, Position
 from forel.data.problems import Malformed, Problems
 from forel.data.tasks import Task, completed_task
 from forel.validation import all_finite

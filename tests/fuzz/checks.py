@@ -11,7 +11,7 @@ def with_constant(X, settings):
 
 def scales_of(X, settings):
     """The largest absolute value of each column, where norms are scaled by them."""
-    return np.abs(with_constant(X, settings)).max(axis=0) if settings.rate == "scale_free" else None
+    return np.abs(with_constant(X, settings)).max(axis=0, initial=0.0) if settings.rate == "scale_free" else None
 
 
 def coded(loss, y):

@@ -41,6 +41,7 @@ def door_violations(rng, loss, kind):
     proof, learned, guarantee, dtype, columns = door(loss, options, X, y, weight)
     without = {"full_filters": ()} if door is river else {}
     settings, labels = default_grid(loss=loss, **options, **without), coded(loss, y)
+    X, labels, weight = (column[weight > 0] for column in (X, labels, weight))
     alone = Learner(FEATURES, settings, dtype=dtype, mixed=False).progress(X, labels, weight).astype(float)
     violations, margins = [], alone[:, 0]
     if settings.n_settings > 1:

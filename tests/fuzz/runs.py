@@ -148,7 +148,7 @@ def run_violations(rng, loss, kind):
 
 def _statements(trained, loss, names, X, y, weight, margins, held_out, bits):
     """The reasons why the table and the certificate of a run are false."""
-    found, rows = [], ~held_out
+    found, rows = [], ~held_out & (weight > 0)
     own = oracle.average(loss, margins[rows], y[rows], weight[rows])
     if weight[rows].sum() and abs(trained.report.loss - own) > 1e-6 * (1 + abs(own)):
         found.append(f"the table has {trained.report.loss}, the rows {own}")

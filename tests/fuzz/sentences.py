@@ -129,6 +129,7 @@ def trained_violations(rng, loss, kind):
                 stored = forel.load(pathlib.Path(folder) / "model.forel")
         learned = np.arange(1, len(rows) + 1) % holdout != 0 if holdout else np.ones(len(rows), bool)
         violations += report_violations(run.trained, loss, run, coded(loss, y[part]), weight[part], learned)
+        learned &= weight[part] > 0
         a, b, c, m = X[part][learned], coded(loss, y[part][learned]), weight[part][learned], run.margins(1)[learned]
         made.append((a, b, c, m))
         dense = np.zeros((len(a), 1 << BITS))
@@ -170,7 +171,9 @@ def learner_violations(rng, loss, kind):
         rows = (slice(k, k + 50) for k in range(0, len(y), 50))
         return np.concatenate([learner.progress(X[some], labels[some], weight[some]) for some in rows]).astype(float)
 
-    margins = progress(model)[:, 0]
+    alone = Learner(FEATURES, settings, dtype=dtype, certified=True, mixed=False)
+    margins, each = progress(model)[:, 0], progress(alone)
+    X, labels, weight, margins, each = (column[weight > 0] for column in (X, labels, weight, margins, each))
     features, own = with_constant(X, settings), oracle.average(loss, margins, labels, weight)
     words, learned, scales = model.summary(), learned_model(model, np.arange(FEATURES)), scales_of(X, settings)
     why = oracle.certificate_violation(words, loss, features, labels, weight, own, learned, scales)
@@ -180,7 +183,6 @@ def learner_violations(rng, loss, kind):
         why = oracle.certificate_violation(words, loss, features, labels, weight, own, learned, scales)
         violations += [f"{words}: {why}"] if why else []
     if settings.n_settings > 1:
-        each = progress(Learner(FEATURES, settings, dtype=dtype, certified=True, mixed=False))
         full = full_margins(settings, loss, X.astype(dtype).astype(float), labels, weight)
         violations += mixture_violations(model, loss, margins, each, full, labels, weight)
     proof = model.certificate()

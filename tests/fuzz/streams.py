@@ -90,7 +90,7 @@ def stream(rng, loss, kind):
 def _importances(rng, rows):
     one = np.ones(rows)
     varied = rng.exponential(size=rows) * 3
-    # Rows of importance 0 count as rows, and change nothing.
+    # Rows of importance 0 do not count as rows, and change nothing.
     return (one, 10 * one, varied, varied * (rng.random(rows) < 0.8))[int(rng.choice(4, p=(0.5, 0.15, 0.25, 0.1)))]
 
 

@@ -217,3 +217,19 @@ def test_what_cannot_be_calibrated_is_refused():
         with pytest.raises(ModelFileError, match="the calibration is not two numbers"):
             calibration_of({"calibration": wrong})
     assert Model(None).calibration is None
+
+
+@pytest.mark.parametrize("by", [None, "country"])
+def test_slices_of_a_calibrated_model_are_about_calibrated_predictions(by, interpreted):
+    rng = np.random.default_rng(0)
+    rows = [
+        {"country": ["NO", "IT"][k % 2], "x": float(x), "z": 1, "y": int(rng.random() < 1 / (1 + np.exp(-x)))}
+        for k, x in enumerate(rng.normal(size=400))
+    ]
+    options = {"label": "y", "bits": 6, "slices": ["z"], "by": by}
+    before = forel.train(rows, Settings(alpha=30.0), **options).training
+    found = forel.train(rows, Settings(alpha=30.0), calibrate=True, **options).training
+    (calibrated,), (plain,) = found.slices[0].slices, before.slices[0].slices
+    assert plain.report.loss == pytest.approx(before.report.loss, rel=1e-6)
+    assert calibrated.report.loss == pytest.approx(found.calibrated.report.loss, rel=1e-6)
+    assert calibrated.report.loss < 0.95 * plain.report.loss

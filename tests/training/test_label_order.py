@@ -138,3 +138,25 @@ def test_estimators_warn_of_sorted_labels_if_they_do_not_shuffle(labels):
         FTRLClassifier(alpha=1.0, shuffle=False, passes=2).fit(X, labels)
     assert len(messages(recorded)) == 1
     assert recorded[0].filename == __file__
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("labels", [np.repeat([0, 1], 150), np.repeat([0, 1, 0, 1], [70, 5, 70, 155]), np.arange(300)])
+def test_the_warning_of_a_resumed_run_is_about_all_rows(tmp_path, labels):
+    path, check = tmp_path / "rows.csv", tmp_path / "m.checkpoint"
+    path.write_text("x,y\n" + "".join(f"{k % 5},{y}\n" for k, y in enumerate(labels.tolist())))
+    options = {"label": "y", "bits": 4, "block_bytes": 100, "checkpoint": check, "checkpoint_every": 20}
+    settings = Settings("squared" if labels.max() > 1 else "logistic", alpha=0.1)
+
+    def stop(progress):
+        if progress.rows > 200:
+            raise KeyboardInterrupt
+
+    with pytest.warns(LabelOrderWarning) as whole:
+        train(path, settings, **options)
+    check.unlink()
+    with pytest.raises(KeyboardInterrupt):
+        train(path, settings, progress=stop, **options)
+    with pytest.warns(LabelOrderWarning) as resumed:
+        train(path, settings, resume=True, **options)
+    assert messages(resumed) == messages(whole)

@@ -1,5 +1,7 @@
 """RMSE, MAE and R² of regression, with the baseline of the mean label."""
 
+import math
+
 import numpy as np
 import pytest
 from sklearn.metrics import mean_absolute_error, mean_squared_error, r2_score
@@ -108,3 +110,19 @@ def test_labels_beyond_float32_keep_their_digits():
     assert found.loss == pytest.approx(found.rmse**2 / 2, rel=1e-8)
     assert found.baseline_rmse == pytest.approx(4.6, rel=1e-8)
     assert found.r2 == pytest.approx(1 - (found.rmse / 4.6) ** 2, rel=1e-8)
+
+
+def test_counts_beyond_the_margins_of_the_poisson_loss_have_no_deviance():
+    loss = Poisson()
+    near, beyond = (Metrics(loss, "number") for _ in range(2))
+    near.add([79.0, 78.0], [math.exp(80.0), math.exp(79.0)])
+    assert near.report().deviance == pytest.approx(
+        2 * (near.report().loss - np.mean([math.exp(c) * (1 - c) for c in (80.0, 79.0)]))
+    )
+    beyond.add([79.0, 100.0], [1.0, 1e36])
+    found = beyond.report()
+    assert found.deviance is None
+    assert found.loss == pytest.approx(np.mean(loss([79.0, 100.0], [1.0, 1e36])))
+    assert found.lines("Poisson loss")[1][1] == "Poisson loss"
+    assert "deviance" not in repr(found)
+    assert "deviance=" in repr(near.report())

@@ -157,10 +157,43 @@ def test_rows_of_other_names_have_equal_predictions_and_a_warning():
     text = "".join(f"{k % 2} |a x{k % 7} |b y{k % 5}\n" for k in range(200)).encode()
     stored = forel.train(io.BytesIO(text), ONE, format="vw", bits=12)
     other = io.BytesIO(text.replace(b"|a", b"|A").replace(b"|b", b"|B"))
-    with pytest.warns(UserWarning, match="^all 200 rows have the same prediction; check that their features have the"):
+    with pytest.warns(UserWarning, match="^all 200 rows have the same prediction, because none of their features"):
         assert np.ptp(forel.predict(stored, other, format="vw", block_bytes=500)) == 0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         forel.predict(stored, io.BytesIO(text), format="vw")
         forel.predict(stored, io.BytesIO(b"|A x\n|B y\n"), format="vw")  # few rows
         forel.predict(stored, io.BytesIO(b"|A x:2\n" * 200), format="vw")  # equal rows
+
+
+def test_the_reason_of_equal_predictions_is_what_is_known():
+    rows = [{"x": k % 7, "y": k % 2} for k in range(200)]
+    constant = forel.train(rows, Settings(alpha=1.0, l1=1e6), label="y", bits=4)
+    with pytest.warns(UserWarning, match="^all 200 rows .* prediction, because no feature has a weight in the model$"):
+        constant.predict(rows)
+    equal = [{"a": "x", "b": "y", "y": k % 2} for k in range(50)]
+    model = forel.train(equal, ONE, label="y", bits=12)  # the weights of both columns are equal
+    with pytest.warns(UserWarning, match="^all 200 rows have the same prediction, although their features differ$"):
+        model.predict([{"a": "x"}, {"b": "y"}] * 100, on_error="skip")
+
+
+def test_columns_that_were_renamed_since_the_training_before_cause_a_warning():
+    rows = [{"age": k % 7, "y": k % 2} for k in range(200)]
+    start = forel.train(rows, ONE, label="y", bits=8)
+    renamed = [{"Age": row["age"], "y": row["y"]} for row in rows]
+    expected = "^the rows differ from those that the model has learned: column 'age' is missing, and 'Age' is new$"
+    with pytest.warns(UserWarning, match=expected):
+        forel.train(renamed, model=start)
+    with warnings.catch_warnings(action="error"):
+        forel.train(rows, model=start)
+
+
+def test_labels_that_lose_digits_in_float32_cause_a_warning():
+    numbers = [{"x": k % 3, "y": 10000009.6 if k % 2 else 10000000.4} for k in range(100)]
+    squared = Settings("squared", alpha=1.0)
+    expected = "^labels: rounding them to the model's float32 changes .* subtract a constant, such as 1000000[09].[46]$"
+    with pytest.warns(UserWarning, match=expected):
+        forel.train(numbers, squared, label="y", bits=4, shuffle=0)
+    less = [{**row, "y": row["y"] - 10000000.4} for row in numbers]
+    with warnings.catch_warnings(action="error"):
+        forel.train(less, squared, label="y", bits=4, shuffle=0)

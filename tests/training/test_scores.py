@@ -133,3 +133,23 @@ def test_inspect_says_that_rows_are_those_of_all_passes(tmp_path):
     for passes, title in ((1, "│ rows "), (3, "│ rows, in all passes and runs │ 360 ")):
         forel.train(rows, ONE, label="y", bits=4, passes=passes).save(tmp_path / "m")
         assert title in run("inspect", tmp_path / "m", COLUMNS="200").stdout
+
+
+def test_scores_of_a_sample_of_negative_rows_say_so():
+    rng = np.random.default_rng(0)
+    rows = [{"x": k % 3, "y": int(rng.random() < 0.3)} for k in range(400)]
+    trained = forel.train(rows, ONE, label="y", bits=4, holdout=4, subsample=0.5)
+    progressive, held_out, _ = sentences(trained)
+    sample = "negative rows are a random sample of 50 %, with larger importances instead"
+    assert progressive.split("; ")[1] == held_out.split("; ")[1] == sample
+    assert trained.training.holdout.rows < 100
+
+
+def test_one_row_is_not_called_rows():
+    words = lambda trained: [trained.training.certificate, trained._repr_html_(), *sentences(trained)]  # noqa: E731
+    one = forel.train([{"x": 1, "y": 1}], ONE, label="y", bits=4, certificate=True)
+    mixed = forel.train([{"x": 1, "y": 1}], label="y", bits=4)
+    found = [*words(one), str(mixed.learner.guarantee()), mixed.learner.explain().headline, *sentences(mixed)]
+    assert not [each for each in found if "1 rows" in each]
+    assert "on this row" in found[0]
+    assert "over 1 row, which" in str(mixed.learner.guarantee())

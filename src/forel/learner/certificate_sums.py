@@ -17,6 +17,7 @@ from forel.learner.dual import Concavity, DualPoint, SlopeHistogram
 from forel.learner.layout import BINS, CONCAVITY, FACTS, SUMS, Layout
 from forel.learner.settings import Settings
 from forel.losses.margin import DualShape, MarginLoss
+from forel.markup import counted
 
 __all__ = [
     "CertificateSums",
@@ -153,8 +154,7 @@ def clipping(layout: Layout, rows: int) -> str:
     """Return why a certificate is void if gradients of some rows were clipped."""
     remedy = "scale the features and labels" + ("" if layout.double else ", or use float64")
     remedy += "" if layout.rate == "scale_free" else ", or use rate='scale_free'"
-    count = f"{rows:,} row{'s' if rows > 1 else ''}"
-    return f"gradients of {count} left the range of {layout.dtype} and were clipped; {remedy}"
+    return f"gradients of {counted(rows, 'row')} left the range of {layout.dtype} and were clipped; {remedy}"
 
 
 def in_scales(gradients: Array, scales: Array) -> Array:

@@ -173,7 +173,8 @@ class Learner:
 
         ``X`` is an array, a sparse matrix, or a block of :func:`forel.read`, which has labels and importances.
         ``importance`` multiplies a row's loss, and so its gradient. A row of importance 2 is not the same as the row
-        twice: the second time, the model has already learned from the first.
+        twice: the second time, the model has already learned from the first. A row of importance 0 is not learned from,
+        and does not count.
         """
         with self._lock.exclusive():
             before = self.loss

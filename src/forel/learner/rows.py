@@ -119,7 +119,7 @@ class Examples(NamedTuple):
     Parameters
     ----------
     rows : the rows
-    labels, importance : in float64; the importance of a row that is held out is −1
+    labels, importance : in float64; the importance of a row that is held out, or has importance 0, is −1
     """
 
     rows: Rows
@@ -154,8 +154,9 @@ def examples_of(
     rows = training_rows(X, features, dtype)
     labels = labels_of(y, rows.number, domain, dtype)
     weights = importances_of(importance, rows.number, dtype)
-    if held_out is not None:
-        weights = np.where(held_out, -1.0, weights)
+    predicted = weights == 0 if held_out is None else held_out | (weights == 0)
+    if predicted.any():
+        weights = np.where(predicted, -1.0, weights)
     return Examples(rows, labels, weights)
 
 

@@ -306,9 +306,12 @@ class Poisson(MarginLoss):
         return np.asarray(np.subtract(self.link(margin), y, dtype=np.float64))
 
     def saturated(self, y: ArrayLike) -> Array:
-        """Return the least loss of any margin for a label, y − y log y: the deviance is twice the loss above it."""
+        """Return the least loss of any margin for a label, y − y log y: the deviance is twice the loss above it.
+
+        Labels above eᶜ have none, because the tangent never gets as steep.
+        """
         counts = np.asarray(y, dtype=np.float64)
-        return np.asarray(counts - xlogx(counts))
+        return np.where(counts > math.exp(self.cap), -np.inf, counts - xlogx(counts))
 
     @property
     def link(self) -> Exponential:

@@ -13,7 +13,7 @@ from forel.store.atomic import atomic_writer
 from forel.training.history import History
 from forel.training.metrics import Report
 from forel.training.model import Model
-from forel.training.scores import rows_text, scores, time_sentence
+from forel.training.scores import scores, time_sentence
 
 __all__ = ["page", "write_report"]
 
@@ -96,7 +96,7 @@ def _lead(trained: Model, source: Sequence[str]) -> str:
     where = f" from {', '.join(source)}" if source else ""
     times = f", {passes} times" if passes > 1 else ""
     time = time_sentence(trained.training.seconds, trained.training.compiling, passes * trained.training.rows)
-    return f"{rows_text(trained.training.rows)}{where}{times}, in {time}."
+    return f"{counted(trained.training.rows, 'row')}{where}{times}, in {time}."
 
 
 def _measures(columns: dict[str, Report], loss: str) -> Element:

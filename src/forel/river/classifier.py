@@ -16,6 +16,7 @@ from forel.learner.locking import SeqLock
 from forel.learner.rows import Rows
 from forel.losses.links import Probability, Sign
 from forel.losses.vocabulary import VOCABULARY
+from forel.markup import counted
 from forel.river.arguments import importance, settings_of
 from forel.river.dict_learner import DictLearner, Target
 from forel.river.frames import columns_of, importances, targets
@@ -218,7 +219,7 @@ class LinearClassifier(base.MiniBatchClassifier):
         proof = replace(proof, rounds=proof.rounds - late, weight=proof.weight - weight)
         settings = self._learner.lanes.settings
         if late and settings.penalty_weight == "every":
-            void = f"the class {label!r} first occurred after {late} rows, which its penalty counts"
+            void = f"the class {label!r} first occurred after {counted(late, 'row')}, which its penalty counts"
             return replace(proof, void=proof.void or void)
         return proof
 

@@ -113,7 +113,8 @@ class DictLearner:
                     label = label() if callable(label) else label
                     buffers = self._buffers(len(values))
                     buffers.fill(slots, values)
-                    buffers.learn(label, weight)
+                    if weight:  # rows of weight 0 do not count
+                        buffers.learn(label, weight)
                     self._idle.append(buffers)
                     return
                 finally:
@@ -184,6 +185,7 @@ class DictLearner:
         """Learn from rows whose slots exist, inside a change."""
         model = self.model
         experts, margins, done = model.experts, [], rows.number
+        weight = np.where(weight == 0, weight.dtype.type(-1), weight)  # rows of weight 0 do not count
         for k, lanes in enumerate(model.parts):
             mine = labels - labels.dtype.type(k * model.width) if k else labels
             margins.append(np.empty((0 if experts is None else rows.number, lanes.n_lanes), lanes.dtype))

@@ -177,7 +177,7 @@ class KeyedModelsInTraining(Observer):
             self._add(1, self.codes[out], self._measures.held_out_scores)
 
     def _add(self, place: int, codes: NDArray[np.int64], scores: Any) -> None:
-        for k, column in enumerate((np.ones(codes.size), scores.weights, scores.weights * scores.losses)):
+        for k, column in enumerate((scores.weights > 0, scores.weights, scores.weights * scores.losses)):
             np.add.at(self.sums[place, k], codes, column)
 
     def end(self, pass_number: int, last: bool) -> None:
@@ -300,13 +300,16 @@ def train_by_key(
         new_metrics = partial(metrics_for, chosen.settings, chosen.learner(1), blocks.classes.names)
         measures = Measures(new_metrics)
         losses = KeyedModelsInTraining(keys, learners, fallback, measures)
-        slices, calibrator = Slices(sliced, measures), None
+        calibrator, predicted = None, measures
         schema = SchemaOfRun(blocks)
-        observers: list[Observer] = [measures, slices, losses]
+        observers: list[Observer] = [measures, losses]
         if calibrate:
             check_calibration(chosen.settings, chosen.classes)
             calibrator = Calibrator(new_metrics, keys=lambda: (losses.codes, losses.others))
             observers.append(calibrator)
+            predicted = calibrator.measures
+        slices = Slices(sliced, predicted)
+        observers.append(slices)
 
         def classes() -> tuple[str, ...]:
             return () if chosen.classes is None else tuple(padded_names(blocks.classes.names, chosen.classes))

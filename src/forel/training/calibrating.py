@@ -57,6 +57,8 @@ class Calibrator(Observer):
     keys : returns the codes of the keys of the last block, and the margins of the model of all rows, if there is one;
         None for one model
 
+    ``measures`` has the metrics of calibrated predictions.
+
     >>> from forel.losses import Logistic
     >>> from forel.training.metrics import Metrics
     >>> from forel.training.run import Place
@@ -76,7 +78,7 @@ class Calibrator(Observer):
         extra: Mapping[str, Any] | None = None,
         keys: Keys | None = None,
     ) -> None:
-        self._measures, self._keys = Measures(new_metrics), keys
+        self.measures, self._keys = Measures(new_metrics), keys
         self.margins: NDArray[Any] | None = None  # of the last block, calibrated
         self.states = np.array([INITIAL])  # of one model, or of the model of all rows; then one for each key
         before = calibration_of(extra or {})
@@ -91,11 +93,11 @@ class Calibrator(Observer):
         if others is not None:
             self.fit(block, others, first)
         calibrated = step._replace(margins=self.margins)
-        self._measures.after_block(calibrated)
+        self.measures.after_block(calibrated)
 
     def end(self, pass_number: int, last: bool) -> None:
         """Finish a pass."""
-        self._measures.end(pass_number, last)
+        self.measures.end(pass_number, last)
 
     def fit(
         self,
@@ -128,9 +130,9 @@ class Calibrator(Observer):
 
     def result(self, holdout: bool) -> Calibrated:
         """Return the calibration and its metrics; ``holdout`` is whether rows are held out."""
-        held_out = self._measures.last_holdout.report() if holdout else None
+        held_out = self.measures.last_holdout.report() if holdout else None
         known = None if self._keys is not None else calibration_state(self.states[0])[0]
-        return Calibrated(known, self._measures.first.report(), held_out, self.extra())
+        return Calibrated(known, self.measures.first.report(), held_out, self.extra())
 
     def extra(self) -> dict[str, Any]:
         """Return the calibration of one model; models by key have theirs."""
@@ -138,13 +140,13 @@ class Calibrator(Observer):
 
     def pack(self) -> tuple[Any, dict[str, NDArray[Any]]]:
         """Return the state as JSON and arrays."""
-        known, arrays = self._measures.pack()
+        known, arrays = self.measures.pack()
         return known, {"state": self.states, **arrays}
 
     def unpack(self, known: Any, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Replace the state by one that :meth:`pack` returned."""
         self.states = np.array(arrays["state"]).reshape(-1, len(INITIAL))
-        self._measures.unpack(known, arrays)
+        self.measures.unpack(known, arrays)
 
 
 def check_calibration(settings: Settings, classes: int | None) -> None:

@@ -60,7 +60,7 @@ class ClassMetrics:
             raise ValueError(f"margins: got shape {m.shape}, expected {(y.size, self.count)}, a number for each class")
         predicted, losses = m.argmax(axis=1), self._losses(m, y)
         np.add.at(self._confusion, (y, predicted), w)
-        for k, parts in enumerate((np.ones(y.size), w, w * losses, np.abs(w - 1))):
+        for k, parts in enumerate((w > 0, w, w * losses, np.abs(w - 1) * (w > 0))):
             # A cumulative sum adds in order, so that the total does not depend on blocks.
             self._sums[k] = np.cumsum(np.append(self._sums[k], parts))[-1]
         return RowScores(np.zeros(y.size), y, w, losses, (predicted == y).astype(np.float64))

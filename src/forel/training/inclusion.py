@@ -64,7 +64,7 @@ class Inclusion(Transform):
 
     def __call__(self, block: Block) -> Block:
         """Return a block with the features that are included."""
-        counted = np.full(len(block), self._counts)
+        counted = (block.importance > 0) & self._counts
         if block.held_out is not None:
             counted &= ~block.held_out
         indptr = np.zeros(len(block) + 1, np.int64)

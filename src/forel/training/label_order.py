@@ -6,11 +6,13 @@ model is.
 """
 
 import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from forel.markup import counted
 from forel.training.run import Observer, Step
 
 __all__ = ["LabelOrder", "LabelOrderWarning", "Remedies"]
@@ -49,6 +51,8 @@ class LabelOrder(Observer):
     'labels are sorted: 1 change in 120 rows, where random order has about 60; shuffle=0 learns in random order'
     """
 
+    name = "label order"
+
     def __init__(self, shuffled: bool = False) -> None:
         self._rows, self._changes = 0, 0
         self._last: float | None = None
@@ -61,7 +65,7 @@ class LabelOrder(Observer):
     def after_block(self, step: Step) -> None:
         """Add the labels of a block of the first pass."""
         if step.place.pass_number == 1 and not self._shuffled:
-            self.add(step.block.labels)
+            self.add(step.block.labels[step.block.importance > 0])
 
     def add(self, labels: Any) -> None:
         """Add the labels of some rows."""
@@ -96,6 +100,16 @@ class LabelOrder(Observer):
             self._parts = [(n + m, p + q) for (n, p), (m, q) in pairs]
             self._size = 2 * max(self._size, rows)
 
+    def pack(self) -> tuple[Any, dict[str, NDArray[Any]]]:
+        """Return the counts as JSON and arrays."""
+        known = self._rows, self._changes, self._last, self._two, self._classes, self._size
+        return [*known, [list(part) for part in self._parts]], {"counts": self._counts, "numbers": self._numbers.sums}
+
+    def unpack(self, known: Any, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Replace the counts by those that :meth:`pack` returned."""
+        self._rows, self._changes, self._last, self._two, self._classes, self._size, self._parts = known
+        self._counts, self._numbers.sums = arrays["counts"].astype(np.int64), np.array(arrays["numbers"])
+
     def warning(self, classes: int | None = None, remedies: Remedies | None = None) -> str | None:
         """Return a warning if labels are sorted, or if the last rows have far more or fewer positive ones.
 
@@ -114,10 +128,9 @@ class LabelOrder(Observer):
         expected = self._rows - float(np.square(self._counts / self._rows).sum()) * self._rows
         if self._changes >= MAX_SHARE_OF_CHANGES * expected or expected < 10:
             return (self._difference(remedies) or self._numbers.warning(remedies)) if self._two else None
-        changes = f"{self._changes} change{'' if self._changes == 1 else 's'}"
         return (
-            f"labels are sorted: {changes} in {self._rows:,} rows, where random order has about {expected:,.0f}; "
-            f"{remedies.shuffle} learns in random order"
+            f"labels are sorted: {counted(self._changes, 'change')} in {self._rows:,} rows, where random order has "
+            f"about {expected:,.0f}; {remedies.shuffle} learns in random order"
         )
 
     def _difference(self, remedies: Remedies) -> str | None:
@@ -156,23 +169,28 @@ class Correlations:
     """
 
     def __init__(self) -> None:
-        self.rows, self._first, self._last = 0, 0.0, 0.0
-        # Of labels less the first: themselves, squares, products with the one before, and with the number of the row.
-        self._sums = np.zeros(4)
+        # Rows, the first label, and the last one. Of labels less the first: themselves, squares, products with the one
+        # before, and with the number of the row.
+        self.sums = np.zeros(7)
+
+    @property
+    def rows(self) -> int:
+        """The number of labels."""
+        return int(self.sums[0])
 
     def add(self, labels: NDArray[np.float64]) -> None:
         """Add labels, none of which is missing."""
         if not self.rows:
-            self._first, self._last = float(labels[0]), 0.0
-        centered = labels - self._first
-        numbers = np.arange(self.rows, self.rows + labels.size)
-        before = np.append(self._last, centered[:-1])
-        self._sums += centered.sum(), centered @ centered, centered @ before, centered @ numbers
-        self.rows, self._last = self.rows + labels.size, float(centered[-1])
+            self.sums[1:3] = labels[0]
+        rows, first, last, *_ = self.sums.tolist()
+        centered, numbers = labels - first, np.arange(rows, rows + labels.size)
+        before = np.append(last - first, centered[:-1])
+        self.sums[3:] += centered.sum(), centered @ centered, centered @ before, centered @ numbers
+        self.sums[0], self.sums[2] = rows + labels.size, labels[-1]
 
     def values(self) -> tuple[float, float]:
         """Return both correlations; 0 where labels are equal."""
-        n, (total, squares, products, numbers) = self.rows, self._sums.tolist()
+        n, _, _, total, squares, products, numbers = self.sums.tolist()
         mean = total / max(n, 1)
         variance = squares - n * mean**2
         if not variance > 1e-12 * squares:

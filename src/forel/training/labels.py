@@ -171,19 +171,20 @@ class Rounding:
     """
 
     def __init__(self) -> None:
-        self._first = 0.0
-        self._sums = np.zeros(4)  # labels, and of labels less the first: the sum, squares and squared rounding errors
+        # Labels, and the first of them; of labels less the first: the sum, squares and squared rounding errors.
+        self.sums = np.zeros(5)
 
     def add(self, labels: NDArray[Any]) -> None:
         """Add labels."""
         if labels.size and labels.dtype == np.float64:
-            self._first = self._first if self._sums[0] else float(labels[0])
-            centered, lost = labels - self._first, labels - labels.astype(np.float32)
-            self._sums += np.array([labels.size, centered.sum(), centered @ centered, lost @ lost])
+            if not self.sums[0]:
+                self.sums[1] = labels[0]
+            centered, lost = labels - self.sums[1], labels - labels.astype(np.float32)
+            self.sums += np.array([labels.size, 0.0, centered.sum(), centered @ centered, lost @ lost])
 
     def warning(self) -> str | None:
         """Return a warning if the root of the mean squared error is more than a thousandth of the spread."""
-        rows, total, squares, lost = self._sums.tolist()
+        rows, first, total, squares, lost = self.sums.tolist()
         spread = math.sqrt(max(squares - total**2 / max(rows, 1), 0.0) / max(rows, 1))
         error = math.sqrt(lost / max(rows, 1))
         if not error > MAX_ROUNDING * spread or not spread:
@@ -191,7 +192,7 @@ class Rounding:
         return (
             f"labels: rounding them to the model's float32 changes them by {error:.2g} on average, which is "
             f"{100 * error / spread:.2g} % of their spread of {spread:.2g}; "
-            f"subtract a constant, such as {self._first:.9g}"
+            f"subtract a constant, such as {first:.9g}"
         )
 
 
@@ -235,12 +236,12 @@ class EncodeLabels(Transform):
         return encoded if valid is None else drop_rows(encoded, np.flatnonzero(~valid))
 
     def pack(self) -> tuple[Any, dict[str, NDArray[Any]]]:
-        """Return the label of the negative class."""
-        return self._negative, {}
+        """Return the label of the negative class, and how much labels lose."""
+        return self._negative, {"rounding": self._rounding.sums}
 
     def unpack(self, known: Any, arrays: Any) -> None:
         """Continue with the label of the negative class."""
-        self._negative = known
+        self._negative, self._rounding.sums = known, np.array(arrays["rounding"])
 
 
 def _record(problems: Problems, block: Block, row: int, got: str, expected: str, columns: str) -> None:

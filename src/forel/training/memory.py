@@ -7,6 +7,7 @@ for the features that occur, which nobody knows before.
 import os
 from contextlib import suppress
 
+from forel.markup import counted
 from forel.training.run import Observer, Step
 from forel.validation import total_memory
 
@@ -24,7 +25,7 @@ class MemoryLimit(Observer):
     def after_block(self, step: Step) -> None:
         """Compare the memory that the process takes."""
         if (taken := resident_memory()) > self._most:
-            rows = f"memory: got {taken / 1e9:,.1f} GB after {step.place.rows:,} rows"
+            rows = f"memory: got {taken / 1e9:,.1f} GB after {counted(step.place.rows, 'row')}"
             most = f"expected at most {self._most / 1e9:,.1f} GB"
             raise MemoryError(f"{rows}, {most}; use fewer bits, fewer lanes, or min_count (--min-count)")
 

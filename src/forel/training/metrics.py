@@ -157,7 +157,7 @@ class Report:
 
     Parameters
     ----------
-    rows : number of rows, unweighted
+    rows : number of rows of positive importance
     weight : sum of importances
     loss : mean loss, per unit of importance
     entropy : mean log-loss divided by that of always predicting the mean label, or the shares of several classes; None
@@ -171,8 +171,9 @@ class Report:
     rmse, mae : root of the mean squared error, and mean absolute error, of regression; None for classes
     baseline_rmse : ``rmse`` of always predicting the mean label
     r2 : share of the labels' variance that predictions explain; None if labels are equal
-    deviance : mean Poisson deviance, twice the loss above that of predicting each label; None for other losses
-    weighted : whether the importance of some row is not 1
+    deviance : mean Poisson deviance, twice the loss above that of predicting each label; None for other losses, and
+        where a label is beyond the margins of the loss
+    weighted : whether the importance of one of these rows is not 1
     accuracy : share of rows whose class is the predicted one of several classes
     baseline_accuracy : accuracy of always predicting the commonest class
     classes : names of several classes
@@ -323,8 +324,8 @@ class Metrics:
         if self.kind == "number":
             self._add_errors(y, predictions, w)
         else:
-            self._errors[0] += np.minimum(positive, 1 - positive).sum()
-        self._errors[6] += np.abs(w - 1).sum()
+            self._errors[0] += np.minimum(positive, 1 - positive)[w > 0].sum()
+        self._errors[6] += np.abs(w - 1)[w > 0].sum()
         routine("counting", "tally")(m, y, positive, w, losses, predictions, self._sums, self._bins.T, LIMIT)
         return RowScores(m, positive, w, losses, predictions)
 
@@ -366,8 +367,8 @@ class Metrics:
             return replace(report, auc_se=auc_standard_error(bins[0] - bins[1], bins[1])) if once else report
         if not report.weight > 0 or np.isnan(errors[:5]).any():
             return report
-        least = errors[5] / sums[1] if hasattr(self.loss, "saturated") else math.nan
-        deviance = None if math.isnan(least) else max(2 * (report.loss - least), 0.0)
+        least = float(errors[5] / sums[1]) if hasattr(self.loss, "saturated") else math.nan
+        deviance = max(2 * (report.loss - least), 0.0) if math.isfinite(least) else None
         return replace(report, **_errors(errors[:5], sums[1]), deviance=deviance)
 
 

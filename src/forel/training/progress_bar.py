@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from forel.data.sources.remote import file_state, is_file
 from forel.data.sources.streams import expand_paths
-from forel.markup import html, tag
+from forel.markup import counted, html, tag
 from forel.training.progress import Progress
 from forel.validation import refuse
 
@@ -110,7 +110,7 @@ class ProgressBar:
         speed = update.rows / max(now - self._started, 1e-9) if update.pass_number == 1 else None
         rate = "" if speed is None else f", {speed:,.0f} rows/s"
         self._display.show(
-            fraction, f"{before}{update.rows:,} rows{rate}, loss {update.progressive.running.total.mean:.4f}"
+            fraction, f"{before}{counted(update.rows, 'row')}{rate}, loss {update.progressive.running.total.mean:.4f}"
         )
 
 

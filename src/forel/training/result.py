@@ -77,9 +77,11 @@ class Training:
     rounds : the number of rows that the model has learned from, in all passes and runs
     columns : how much each column adds to the margins of a sample of the rows, the largest first
     moments : slots of this sample, and the means of their values and of the squares of these
-    slices : metrics of the rows of ``report`` by the values of each column of the option ``slices``
-    calibrated : the calibration, and metrics of calibrated predictions; None without it. All other metrics, the
-        guarantee and the certificate are about predictions before calibration
+    slices : metrics of the rows of ``report`` by the values of each column of the option ``slices``, of calibrated
+        predictions if there are some
+    calibrated : the calibration, and metrics of calibrated predictions; None without it. All other metrics but those of
+        slices, the guarantee and the certificate are about predictions before calibration
+    subsample : the share of negative rows that was drawn, of rows learned from and of those held out; None for all
     inclusion : which features are learned from; None for all
     keys : metrics of the model of each key, with the option ``by``
     label_order : counts of the labels of the first pass in order, which warn of sorted ones; None with ``by``
@@ -107,6 +109,7 @@ class Training:
     keys: tuple[KeySummary, ...] = ()
     label_order: LabelOrder | None = None
     checkpoint: Path | None = None
+    subsample: float | None = None
 
     @property
     def leak(self) -> str | None:

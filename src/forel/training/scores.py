@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
+from forel.markup import counted
 from forel.training.metrics import Report
 
-__all__ = ["Score", "mixture_sentence", "rows_text", "scores", "time_sentence"]
+__all__ = ["Score", "mixture_sentence", "scores", "time_sentence"]
 
 
 MIN_ROWS, WORSE = 100, 0.2  # rows to compare two models on, and by which fraction of the loss one is worse
@@ -33,7 +34,7 @@ class Score:
         unit = ""
         if self.report.weighted:
             unit = f"; averages are per unit of importance, of which these rows have {self.report.weight:,.6g}"
-        return f"{self.name}: {rows_text(self.report.rows)}, {self.model}{unit}"
+        return f"{self.name}: {counted(self.report.rows, 'row')}, {self.model}{unit}"
 
 
 def scores(trained: Any) -> tuple[Score, ...]:
@@ -43,13 +44,16 @@ def scores(trained: Any) -> tuple[Score, ...]:
     ordered = order is not None and order.warning(trained.learner.classes) is not None
     why = "labels are in order" if ordered else "the final model is worse" if _final_is_worse(run) else ""
     stream = f"; {why}, so this says how well the stream is followed" if why else ""
-    found = [Score("progressive", trained.report, f"each predicted before the model learned from it{stream}")]
+    sample = ""
+    if run.subsample is not None:
+        sample = f"; negative rows are a random sample of {100 * run.subsample:.4g} %, with larger importances instead"
+    found = [Score("progressive", trained.report, f"each predicted before the model learned from it{stream}{sample}")]
     if len(run.passes) > 1:
         name = f"pass {len(run.passes)}, seen before"
         found.append(Score(name, run.passes[-1], "the same ones, after earlier passes learned from them"))
     if run.holdout is not None:
         when = "predicted by the final model" if run.final is None else f"each predicted when it came{stream}"
-        found.append(Score("held out", run.holdout, f"never learned from, {when}"))
+        found.append(Score("held out", run.holdout, f"never learned from, {when}{sample}"))
     if run.final is not None:
         some = "" if run.final.rows == run.holdout.rows else ", evenly spread"
         found.append(Score("held out, final model", run.final, f"held out{some}, predicted by the final model"))
@@ -74,7 +78,7 @@ def mixture_sentence(trained: Any) -> str | None:
     if proved is None:
         return None
     # A model that was trained before has learned from other rows too.
-    fewer = f"; the scores above are about the {rows_text(trained.report.rows)} of this run"
+    fewer = f"; the scores above are about the {counted(trained.report.rows, 'row')} of this run"
     return f"{proved}{fewer if proved.rounds != trained.report.rows else ''}"
 
 
@@ -87,12 +91,3 @@ def time_sentence(seconds: float, compiling: float, rows: int) -> str:
     learning = max(seconds - compiling, 0.0)
     speed = f"{learning:.2f} seconds, {rows / max(learning, 1e-9):,.0f} rows per second"
     return f"{speed}, after {compiling:.1f} seconds of compiling" if compiling >= 0.05 else speed
-
-
-def rows_text(count: int) -> str:
-    """Return a number of rows.
-
-    >>> rows_text(1), rows_text(4000)
-    ('1 row', '4,000 rows')
-    """
-    return "1 row" if count == 1 else f"{count:,} rows"

@@ -111,15 +111,14 @@ def predict_blocks(
     [True, False]
     """
     several, calibration = number_of_classes(stored.learner) is not None, stored.calibration
-    equal = _EqualMargins()
+    equal = _EqualMargins(stored.learner)
     for block in _blocks(stored, source, threads, problems, reading):
         margins = block_margins(stored.learner, block)
         margins = margins if calibration is None else calibration.margins(margins)
         equal.add(block, margins)
         yield block, margins if several else margins[:, 0]
     if equal.rows_differ and equal.rows >= MIN_ROWS:
-        named = "check that their features have the names of training"
-        warnings.warn(f"all {equal.rows:,} rows have the same prediction; {named}", UserWarning, stacklevel=2)
+        warnings.warn(f"all {equal.rows:,} rows have the same prediction, {equal.reason}", UserWarning, stacklevel=2)
 
 
 def _blocks(
@@ -146,8 +145,9 @@ class _EqualMargins:
     ``rows_differ`` is whether rows differ in their features. Rows whose features never occurred have equal margins.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, learner: Any) -> None:
         self.rows, self.rows_differ = 0, False
+        self._learner, self._weighted = learner, isinstance(learner, KeyedModels)
         self._first: NDArray[Any] | None = None
         self._stopped = False
 
@@ -162,6 +162,16 @@ class _EqualMargins:
             return
         self.rows += len(block)
         self.rows_differ = self.rows_differ or _rows_differ(block)
+        self._weighted = self._weighted or bool(self._learner.row_weights(block.indices, block.values).any())
+
+    @property
+    def reason(self) -> str:
+        """Why margins are equal, as far as it is known."""
+        if self._weighted:
+            return "although their features differ"
+        if getattr(self._learner, "mixture", None) is None and not getattr(self._learner, "nonzeros", 1):
+            return "because no feature has a weight in the model"
+        return "because none of their features has a weight in the model; check that they have the names of training"
 
 
 def _rows_differ(block: Block) -> bool:

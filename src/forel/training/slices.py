@@ -79,7 +79,7 @@ class SliceMetrics:
         """Add rows: the value of each, and its scores."""
         codes = np.array([self._code(value) for value in values], np.int64)
         margins, labels, weights, losses, predictions = scores
-        columns = np.ones(codes.size), weights, weights * losses, weights * labels, weights * predictions
+        columns = weights > 0, weights, weights * losses, weights * labels, weights * predictions
         # Unlike a sum by bincount, this adds row by row, so that totals do not depend on blocks.
         for k, column in enumerate(columns):
             np.add.at(self._sums[:, k], codes, column)

@@ -369,13 +369,16 @@ class _Job:
         options, start, model = self.passes.options, self.start, self.model
         new_metrics = partial(metrics_for, self.settings, model, self.passes.classes.names)
         self.measures = Measures(new_metrics)
-        self.slices, self.order = Slices(options.slices, self.measures), LabelOrder(self.passes.shuffle is not None)
+        self.order, predicted = LabelOrder(self.passes.shuffle is not None), self.measures
         self.calibrator, self.kept, self.proof = None, None, None
-        found: list[Observer] = [MemoryLimit(), self.measures, self.slices, self.order]
+        found: list[Observer] = [MemoryLimit(), self.measures, self.order]
         if self.others.calibrate or (start is not None and calibration_of(start.extra) is not None):
             check_calibration(self.settings, model.classes)
             self.calibrator = Calibrator(new_metrics, None if start is None else start.extra)
             found.append(self.calibrator)
+            predicted = self.calibrator.measures
+        self.slices = Slices(options.slices, predicted)
+        found.append(self.slices)
         # Rows at the end of an ordered stream are predicted by the final model in any case.
         if self.rule.every or (self.rule.after is not None and self.passes.shuffle is not None):
             self.kept = HeldOutRows()
@@ -445,6 +448,7 @@ class _Job:
             calibrated=None if self.calibrator is None else self.calibrator.result(held_out),
             inclusion=self.inclusion, label_order=self.order, checkpoint=self.checkpoint, columns=tuple(columns),
             moments=sample.moments(), floor=None if proof is None else proof.numbers, rounds=model.rounds,
+            subsample=self.others.subsample,
         )  # fmt: skip
         if (found := training.leak) is not None:
             warnings.warn(found, LeakWarning, stacklevel=4)

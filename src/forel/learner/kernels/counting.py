@@ -25,15 +25,15 @@ def log_losses(margins, labels, losses, predictions):
 def tally(margins, labels, positives, importance, losses, predictions, sums, bins, reach):
     """Add rows to the sums of rows, importance, loss, label and prediction, and to the histogram of margins.
 
-    A bin has the sums of importance, positive labels and predictions. Bins divide [−reach, reach] evenly; the outermost
-    also count margins outside. A histogram with a single bin is not updated.
+    Rows of importance 0 do not count. A bin has the sums of importance, positive labels and predictions. Bins divide
+    [−reach, reach] evenly; the outermost also count margins outside. A histogram with a single bin is not updated.
     """
     last = bins.shape[0] - 1
     bins_per_unit = (last + 1) / (2 * reach)
     rows, weight, loss, label, predicted = sums[0], sums[1], sums[2], sums[3], sums[4]
     for r in range(np.uint64(labels.size)):
         w = np.float64(importance[r])
-        rows += 1
+        rows += w > 0
         weight += w
         loss += w * losses[r]
         label += w * labels[r]

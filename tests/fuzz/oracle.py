@@ -37,7 +37,7 @@ CERTIFICATE = re.compile(
 )
 NOTHING = re.compile(rf"{FIRST}\. No average loss is ruled out for fixed linear models {MODELS}{NEEDED}")
 VOID = re.compile(
-    r"nothing is proved of the losses of fixed linear models of these .*?features.* on these (?P<rows>[0-9,]+) rows, "
+    r"nothing is proved of the losses of fixed linear models of these .*?features.* on these (?:[0-9,]+ )?rows, "
     r"because .+"
 )
 MIXTURE = re.compile(

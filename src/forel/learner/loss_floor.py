@@ -7,7 +7,6 @@ from typing import Any
 
 from forel.data.features.hashing import expected_collisions
 from forel.learner.dual import DualPoint
-from forel.markup import counted
 from forel.validation import Unsupported, non_negative
 
 __all__ = ["Frontier", "LossFloor"]
@@ -170,7 +169,7 @@ class LossFloor:
     def summary(self) -> str:
         """Return the loss of the learner, how much of it would remain, and the weights that a tenth less needs."""
         models = f"fixed linear models of {self.features}"
-        on = "on this row" if self.rows == 1 else f"on these {counted(self.rows, 'row')}"
+        on = "on this row" if self.rows == 1 else f"on these {f'{self.rows:,} ' * bool(self.rows)}rows"
         if void := self.void or self._undefined():
             return f"nothing is proved of the losses of {models} {on}, because {void}"
         loss = "average loss" if self.counts else "average loss per unit of importance"

@@ -45,6 +45,8 @@ class Reference:
 
     def step(self, row, label, importance):
         a = np.append(row, np.ones(self.mean.size - N)).astype(np.float64)
+        if importance == 0:  # not learned from
+            return np.clip(a, -self.scale, self.scale) @ self.weights
         self.scale = np.maximum(self.scale, abs(a))
         V = self.variances
         margin, S = a @ self.weights, V @ a**2

@@ -252,7 +252,7 @@ def test_convert_makes_models_smaller_and_measures_them(tmp_path, rows):
     assert re.search(r"loss on .*: \d\.\d+ before, \d\.\d+ after", done.stdout)
     assert load(small).learner.weights.dtype == np.float16
     for arguments, message in [
-        ((rows, "--serving", "-o", small), "not a complete model file"),
+        ((rows, "--serving", "-o", small), "not a model of forel"),
         ((small, "--serving", "-o", model), "model: got 'a serving model of float"),
         ((model, "-o", small), "convert: got 'no conversion', expected --serving, --float16 or --key"),
         (("--serving", "-o", model), "Missing argument 'model'"),

@@ -100,7 +100,7 @@ def test_rows_that_differ_are_warned_about(pyfunc, tmp_path):
 
 def test_what_is_not_a_model_is_refused(pyfunc, tmp_path):
     (tmp_path / "rows.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(ValueError, match=r"rows\.csv: not a complete model file"):
+    with pytest.raises(ValueError, match=r"rows\.csv: not a model of forel"):
         save_model(tmp_path / "rows.csv", tmp_path / "m")
     with pytest.raises(ValueError, match="model: got"):
         save_model({"a": 1}, tmp_path / "m")

@@ -32,7 +32,7 @@ def test_every_truncation_is_refused(small, tmp_path):
     assert load(small).learner.features == 3
     for cut in range(len(data)):
         (tmp_path / "cut").write_bytes(data[:cut])
-        with pytest.raises(ModelFileError, match="cut: "):
+        with pytest.raises(ModelFileError, match="cut: not a complete model file"):
             load(tmp_path / "cut")
     (tmp_path / "cut").write_bytes(data + b"\0")
     with pytest.raises(ModelFileError, match="cut: not a complete model file"):
@@ -175,10 +175,13 @@ def test_foreign_newer_and_missing_files_have_their_own_errors(small, tmp_path):
         load(tmp_path / "nothing")
     with pytest.raises(IsADirectoryError, match="could not be read"):
         load(tmp_path)
-    for content in (b"", b"hello, this is text", b"\x80\x04\x95pickle", bytes(range(100, 200))):
+    for content in (b"a,b\n1,2\n", b"hello, this is text", b'{"y": 1}{"y": 0}', b"\x80\x04\x95pickle", bytes(100)):
         (tmp_path / "foreign").write_bytes(content)
-        with pytest.raises(ModelFileError, match="foreign: not a complete model file"):
+        with pytest.raises(ModelFileError, match="foreign: not a model of forel; pass a file that forel train --model"):
             load(tmp_path / "foreign")
+    (tmp_path / "foreign").write_bytes(b"")
+    with pytest.raises(ModelFileError, match="foreign: not a complete model file"):
+        load(tmp_path / "foreign")
     for metadata in (None, {"format": "pt"}, {"forel": "[]"}, {"forel": "{}"}):
         save_file({"a": np.zeros(1)}, tmp_path / "foreign", metadata)
         with pytest.raises(ModelFileError, match="not a model of forel"):

@@ -273,7 +273,7 @@ def test_errors_of_the_command_exit_with_code_2(folder, tmp_path):
             "table.csv, line 2: got no label, expected 0 and 1 (or numbers between), or -1 and 1; ",
         ),
         (("evaluate", folder / "a.vw", "--model", tmp_path / "no"), f"forel: {tmp_path / 'no'}: could not be read"),
-        (("evaluate", folder / "a.vw", "--model", bad), "bad.vw: not a complete model file"),
+        (("evaluate", folder / "a.vw", "--model", bad), "bad.vw: not a model of forel"),
     ]:
         done = run(*arguments)
         assert (done.returncode, done.stdout) == (2, ""), arguments

@@ -25,6 +25,7 @@ from forel.version import __version__
 __all__ = ["ModelFile", "open_file", "write_file"]
 
 ENTRY, FORMAT = "forel", "forel"
+START = b'{"__metadata__":{"forel":'  # of the container's header, after its length in 8 bytes
 CHUNK_BYTES = 1 << 24  # size of the chunks that arrays are read in
 
 
@@ -134,11 +135,21 @@ def open_file(path: Path) -> Iterator[ModelFile]:
         reason = str(error) or "the model does not fit into memory"
         raise MemoryError(f"{path}: {reason}; or load it on a larger machine") from None
     except SafetensorError as error:
+        if not _starts_as_model(path):
+            remedy = "pass a file that forel train --model or forel.save wrote"
+            raise ModelFileError(f"{path}: not a model of forel; {remedy}") from None
         raise damaged(f"{path}: not a complete model file ({error})") from None
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from error
     except (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError, RecursionError) as error:
         raise damaged(f"{path}: not a complete model file ({type(error).__name__}: {error})") from error
+
+
+def _starts_as_model(path: Path) -> bool:
+    """Return whether a file may be the beginning of a model file, whose header is shorter than 4 GB."""
+    with open(path, "rb") as file:
+        start = file.read(8 + len(START))
+    return not any(start[4:8]) and START.startswith(start[8:])
 
 
 def _header(handle: Any) -> dict[str, Any]:

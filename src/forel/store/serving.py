@@ -17,6 +17,7 @@ from forel.learner.locking import reading
 from forel.learner.rows import rows_of
 from forel.learner.settings import Settings
 from forel.losses.links import BY_NAME, Largest, Link, Normalized, SoftmaxLink
+from forel.markup import number_text
 from forel.store.files import ModelFile
 from forel.store.header import built_in_loss, damaged, header_int, settings_to_json, validated_settings
 from forel.store.learners import slot_dtype, slots_in_order
@@ -268,7 +269,8 @@ class ServingChoice:
         if self.setting is None:
             return f"the model ({self.bytes:,} bytes of weights)"
         alone = f"{self.setting} alone ({self.bytes:,} bytes of weights)"
-        losses = f"its progressive loss was {self.loss:.6f}, that of the mixture {self.mixture_loss:.6f}"
+        own, whole = (number_text(loss, decimals=6) for loss in (self.loss, self.mixture_loss))
+        losses = f"its progressive loss was {own}, that of the mixture {whole}"
         if self.mixture_bytes is None:
             return f"{alone}; {losses}, and mixtures of several classes are not served"
         mixture, limit = f"the mixture ({self.mixture_bytes:,} bytes of weights)", f"{TOLERANCE:.0%}"

@@ -187,16 +187,20 @@ def test_a_model_that_predicts_nearly_all_is_warned_of(interpreted, tmp_path, ca
         trained.evaluate(rows[:199], label="y")
 
 
-def test_models_without_a_sample_say_by_what_weights_are_ordered(interpreted, tmp_path, capsys):
-    trained = forel.train(ROWS, Settings(alpha=1.0, rate="scale_free"), label="buys", bits=12)
-    bare = forel.Model(trained.learner, trained.extra)
-    small = forel.Model(forel.store.serving_model(trained.learner), trained.extra)
-    assert [one.inspect().measure for one in (trained, bare, small)] == ["std. dev.", "largest |value|", "unit"]
+@pytest.mark.parametrize(("rate", "measure"), [("scale_free", "largest |value|"), ("adagrad", "unit")])
+def test_models_without_a_sample_say_by_what_weights_are_ordered(rate, measure, interpreted, tmp_path, capsys):
+    trained = forel.train(ROWS, Settings(alpha=1.0, rate=rate), label="buys", bits=12, names=True)
+    bare = forel.Model(trained.learner, trained.extra, trained.names)
+    small = forel.Model(forel.store.serving_model(trained.learner), trained.extra, trained.names)
+    assert [one.inspect().measure for one in (trained, bare, small)] == ["std. dev.", measure, measure]
+    spreads = {one.name: one.spread for one in small.inspect().weights}
+    assert spreads == {one.name: one.spread for one in bare.inspect().weights}
+    assert spreads["income"] == (np.abs(INCOME).max() if rate == "scale_free" else 1.0)
     small.save(tmp_path / "s.forel")
     inspect(str(tmp_path / "s.forel"), 20)
     printed = capsys.readouterr().out
-    assert "largest weights: no sample of rows was kept" in printed
-    assert "std. dev." not in printed.split("largest weights")[1]
+    assert ("largest weights: no sample of rows was kept" in printed) is (measure == "unit")
+    assert measure in printed
 
 
 def test_the_floor_and_columns_are_in_json_and_on_the_page(interpreted, tmp_path, capsys):

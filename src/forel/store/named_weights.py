@@ -12,7 +12,7 @@ from forel.data import Names
 from forel.data.features.hashing import slot
 from forel.store.serving import ServingModel
 
-__all__ = ["MOMENTS", "NamedWeight", "column_of", "largest_weights"]
+__all__ = ["MOMENTS", "NamedWeight", "column_of", "largest_values", "largest_weights"]
 
 MOMENTS = "moments"  # the name of the array of moments in a model file
 
@@ -115,16 +115,21 @@ def largest_weights(
 
 def _spreads(model: Any, slots: NDArray[np.int64], moments: NDArray[np.float64] | None) -> NDArray[np.float64]:
     """Return the standard deviation of the values of each slot."""
-    spreads = np.ones(slots.size)
     if moments is not None:
         known, means, squares = moments
         at = np.minimum(np.searchsorted(known, slots), max(known.size - 1, 0))
         found = known[at] == slots if known.size else np.zeros(slots.size, bool)
         deviations = np.sqrt(np.maximum(squares - means**2, 0.0))
         return np.where(found, deviations[at] if known.size else 0.0, 0.0)
-    if not isinstance(model, ServingModel) and model.settings.rate == "scale_free":
-        spreads = model.state.scales[slots].astype(np.float64)
-    return spreads
+    largest = largest_values(model)
+    return np.ones(slots.size) if largest is None else largest(slots).astype(np.float64)
+
+
+def largest_values(model: Any) -> Callable[[NDArray[np.int64]], NDArray[Any]] | None:
+    """Return the function from slots to the largest |value| of each; None for a model that does not keep it."""
+    if isinstance(model, ServingModel):
+        return None if model.scales is None else model.scales_at
+    return model.state.scales.__getitem__ if model.settings.rate == "scale_free" else None
 
 
 def _slots(schema: Mapping[str, Mapping[str, Any]], bits: int | None) -> dict[int, str]:

@@ -27,7 +27,7 @@ from forel.store.explaining import Explanation, explain
 from forel.store.header import damaged, settings_from_json, validated_extra
 from forel.store.keyed import block_margins
 from forel.store.named_rows import NamedRows, named_rows
-from forel.store.named_weights import MOMENTS, NamedWeight, largest_weights
+from forel.store.named_weights import MOMENTS, NamedWeight, largest_values, largest_weights
 from forel.store.row_scores import NewKeys, RowReader
 from forel.store.saving import read_model, write_model
 from forel.store.serving import ServingModel, class_link, number_of_classes
@@ -381,8 +381,8 @@ class Model:
         schema = self.extra.get("schema") or {}
         moments = self.arrays.get(MOMENTS)
         weights = largest_weights(learner, self.names, schema, bits, self.classes, top, columns, moments)
-        kept = not isinstance(learner, ServingModel) and learner.settings.rate == "scale_free"
-        measure = "std. dev." if moments is not None else "largest |value|" if kept else "unit"
+        unsampled = "unit" if largest_values(learner) is None else "largest |value|"
+        measure = unsampled if moments is None else "std. dev."
         return Inspection(weights, None if isinstance(learner, ServingModel) else learner.explain(), measure)
 
     @property

@@ -20,7 +20,6 @@ KINDS = {
     "certified": {"label": "y", "certificate": True},
     "calibrated": {"label": "y", "calibrate": True},
     "drifting": {"label": "y", "fixed_share": 0.01},
-    "min count": {"label": "y", "min_count": 2},
     "numbers": {"label": "n", "loss": "squared"},
     "counts": {"label": "n", "loss": "poisson"},
     "hinge": {"label": "y", "loss": "hinge"},

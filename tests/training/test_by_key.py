@@ -173,7 +173,7 @@ def test_models_take_memory_for_their_features_only(interpreted):
     [
         ({"passes": 2, "certificate": True}, "passes: got 2, expected 1 with by (--by) and a certificate"),
         ({"calibrate": True, "loss": "squared", "settings": None}, "calibrate: got True, expected False for the loss"),
-        ({"min_count": 2}, "min_count: got 2, expected none with by (--by)"),
+        ({"subsample": 0.5}, "subsample: got 0.5, expected none with by (--by)"),
         ({"by": None, "fallback": True}, "fallback: got True, expected none without by (--by)"),
         ({"slices": ["country"]}, "slices: got 'country', expected other columns"),
         ({"by": "county"}, "by: got 'county', which no row has, expected a column"),

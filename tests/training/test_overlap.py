@@ -151,7 +151,7 @@ def test_two_parts_are_the_same_as_one(loss, again):
         {},
         {"passes": 2, "holdout": 5},
         {"holdout_after": 40, "calibrate": True, "slices": ["a"]},
-        {"fixed_share": 0.01, "min_count": 2},
+        {"fixed_share": 0.01},
         {"settings": Settings("squared", alpha=(0.1, 1.0)), "subsample": None},
         {"settings": None, "certificate": True},
     ],

@@ -122,7 +122,6 @@ OPTIONS = {
     "subsample": _model(
         "Learn from a random fraction of the negative rows, such as 0.1, with importance divided by it.",
     ),
-    "min_count": _model("Ignore a feature before its n-th row; ignored features take no memory."),
     "calibrate": _model(
         "Calibrate probabilities by online Platt scaling; every prediction of the model uses it.",
         "--calibrate",
@@ -323,7 +322,6 @@ class TrainOptions:
     by: str | None = None
     fallback: bool = False
     subsample: float | None = None
-    min_count: int | None = None
     calibrate: bool = False
     passes: int = 1
     holdout: int = 0

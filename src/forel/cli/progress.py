@@ -121,8 +121,6 @@ def print_summary(trained: Model, saved: Saved, certified: bool, as_json: bool, 
         "seconds": round(run.seconds, 3),
         "seconds of compiling": round(run.compiling, 3),
     }
-    if run.inclusion is not None:
-        facts["features included"] = run.inclusion.included
     mixed = mixture_summary(model)
     if as_json:
         content = {
@@ -155,8 +153,6 @@ def print_summary(trained: Model, saved: Saved, certified: bool, as_json: bool, 
         say(f"{one}.", stderr)
     counts = [counted(run.rows, "row"), counted(run.entries, "feature", " in all")]
     counts.append(counted(model.nonzeros, "non-zero weight"))
-    if run.inclusion is not None:
-        counts.append(counted(run.inclusion.included, "feature", " included"))
     counts.append(time_sentence(run.seconds, run.compiling, len(run.passes) * run.rows))
     say(", ".join(counts), stderr)
     for table in run.slices:

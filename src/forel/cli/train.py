@@ -255,5 +255,4 @@ def _run_arguments(options: TrainOptions) -> Mapping[str, Any]:
         "shuffle": options.seed if options.shuffle else None,
         "subsample": options.subsample,
         "calibrate": options.calibrate,
-        "min_count": options.min_count,
     }

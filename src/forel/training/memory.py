@@ -27,7 +27,7 @@ class MemoryLimit(Observer):
         if (taken := resident_memory()) > self._most:
             rows = f"memory: got {taken / 1e9:,.1f} GB after {counted(step.place.rows, 'row')}"
             most = f"expected at most {self._most / 1e9:,.1f} GB"
-            raise MemoryError(f"{rows}, {most}; use fewer bits, fewer lanes, or min_count (--min-count)")
+            raise MemoryError(f"{rows}, {most}; use fewer bits, or fewer lanes")
 
 
 def resident_memory() -> float:

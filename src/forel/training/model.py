@@ -124,8 +124,7 @@ class Model:
         others : extra content of the model that training started from
         """
         own = {"reading": dict(reading or {}), **({"schema": dict(schema)} if schema else {})}
-        arrays = {} if training.inclusion is None else training.inclusion.arrays()
-        arrays |= {} if training.moments is None else {MOMENTS: training.moments}
+        arrays = {} if training.moments is None else {MOMENTS: training.moments}
         return cls(learner, {**(others or {}), **own, **training.extra}, names, arrays=arrays, training=training)
 
     def __model__(self) -> "Model":
@@ -272,7 +271,7 @@ class Model:
         self._check_one()
         if isinstance(self.learner, ServingModel) or self.named_rows is not None:
             raise refuse("model", _kind(self.learner), "a learner of hashed names; estimators learn by partial_fit")
-        for name in ("calibration", "inclusion"):
+        for name in ("calibration",):
             if self.extra.get(name):
                 raise refuse(
                     "model", f"a model with {name}", "one without; forel.train(rows, model=model) continues it"

@@ -12,7 +12,6 @@ from forel.learner.loss_floor import Frontier
 from forel.notebook import card, plain
 from forel.store.atomic import Path
 from forel.training.calibrating import Calibrated
-from forel.training.inclusion import Inclusion
 from forel.training.label_order import LabelOrder
 from forel.training.metrics import Report
 from forel.training.row_sample import ColumnSpread, auc_warning, leak_warning
@@ -82,7 +81,6 @@ class Training:
     calibrated : the calibration, and metrics of calibrated predictions; None without it. All other metrics but those of
         slices, the guarantee and the certificate are about predictions before calibration
     subsample : the share of negative rows that was drawn, of rows learned from and of those held out; None for all
-    inclusion : which features are learned from; None for all
     keys : metrics of the model of each key, with the option ``by``
     label_order : counts of the labels of the first pass in order, which warn of sorted ones; None with ``by``
     checkpoint : the checkpoint of the run; None without one
@@ -105,7 +103,6 @@ class Training:
     moments: NDArray[np.float64] | None = None
     slices: tuple[SliceTable, ...] = ()
     calibrated: Calibrated | None = None
-    inclusion: Inclusion | None = None
     keys: tuple[KeySummary, ...] = ()
     label_order: LabelOrder | None = None
     checkpoint: Path | None = None
@@ -122,13 +119,12 @@ class Training:
 
     @property
     def extra(self) -> dict[str, Any]:
-        """Content that a model file stores: metrics, certificate, columns, calibration and inclusion."""
+        """Content that a model file stores: metrics, certificate, columns and calibration."""
         reports = {"report": self.report, "holdout": self.holdout, "final": self.final}
         certificate = {"rounds": self.rounds, "summary": self.certificate, "floor": self.floor}
         return {
             **({"certificate": certificate} if self.certificate else {}),
             **({"columns": [one._asdict() for one in self.columns]} if self.columns else {}),
-            **({} if self.inclusion is None else self.inclusion.extra()),
             **(self.calibrated.extra if self.calibrated else {}),
             **{name: None if report is None else _json(report) for name, report in reports.items()},
             **({"keys": [one.to_json() for one in self.keys]} if self.keys else {}),

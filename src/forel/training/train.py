@@ -34,7 +34,6 @@ from forel.training.calibrating import Calibrator, check_calibration
 from forel.training.checkpoint import Checkpoints, open_checkpoint, restore, start_fingerprint
 from forel.training.classes import count_classes, metrics_for
 from forel.training.holdout import HeldOutRows, Holdout
-from forel.training.inclusion import Inclusion, min_count_of
 from forel.training.label_order import LabelOrder, LabelOrderWarning
 from forel.training.labels import EncodeLabels, label_kind
 from forel.training.measures import Measures
@@ -67,7 +66,6 @@ OWN_EXTRA = (
     "columns",
     "certificate",
     "calibration",
-    "inclusion",
 )
 
 
@@ -78,7 +76,6 @@ class MoreOptions:
     Parameters
     ----------
     subsample : learn from a random part of the negative rows, such as 0.1, with importances divided by it; None for all
-    min_count : learn from a feature at its n-th row and later ones, for streams with many rare features; None for all
     calibrate : calibrate probabilities by online Platt scaling, which every prediction of the model then uses; a model
         to continue from stays calibrated
     copy : train a copy of the model to continue from; False trains the given one in place, which saves memory
@@ -94,7 +91,6 @@ class MoreOptions:
     """
 
     subsample: float | None = None
-    min_count: int | None = None
     calibrate: bool = False
     copy: bool = True
     cache: Path | None = None
@@ -109,7 +105,6 @@ class TrainKeywords(OtherReadKeywords, total=False):
     """Further keywords of :func:`train`, for type checkers: those of :class:`MoreOptions`, and read options."""
 
     subsample: float | None
-    min_count: int | None
     calibrate: bool
     copy: bool
     cache: Path | None
@@ -255,8 +250,8 @@ def _split(more: Mapping[str, Any]) -> tuple[MoreOptions, dict[str, Any]]:
 def _check_by(others: MoreOptions, shuffle: int | None, start: Model | None) -> None:
     """Refuse what is about one model, trained on the rows of one key."""
     one_model = {
-        "shuffle": shuffle, "subsample": others.subsample, "min_count": others.min_count,
-        "model": None if start is None else "a model", "cache": others.cache,
+        "shuffle": shuffle, "subsample": others.subsample, "model": None if start is None else "a model",
+        "cache": others.cache,
     }  # fmt: skip
     for name, value in one_model.items():
         if value is not None:
@@ -336,7 +331,6 @@ class _Job:
             "settings": settings_to_json(self.settings),
             "fixed_share": self.share,
             "subsample": self.others.subsample,
-            "min_count": self.others.min_count,
             "calibrate": self.others.calibrate,
         }
         if not (self.resume and os.path.exists(self.checkpoint)):
@@ -345,24 +339,14 @@ class _Job:
 
     def _transforms(self) -> list[Transform]:
         """Return what changes blocks before they are learned."""
-        start, bits, several = self.start, self.passes.options.bits, self.model.classes
-        self.inclusion, found = None, list[Transform]()
-        found.append(EncodeLabels(self.settings, several, self.passes))
+        start, several = self.start, self.model.classes
+        found: list[Transform] = [EncodeLabels(self.settings, several, self.passes)]
         if self.others.subsample is not None:
             if several is not None or label_kind(self.settings) == "number":
                 raise refuse("subsample", self.others.subsample, "labels of two classes with it")
             found.append(Subsampling(self.others.subsample, self.settings.seed))
         before, rows = ({}, 0) if start is None else (start.extra.get("schema", {}), start.learner.rounds)
-        found += [SchemaOfRun(self.passes, before, rows), self.rule]
-        least = self.others.min_count
-        least = min_count_of(start.extra) if start is not None and least is None else least
-        if least is not None:
-            if self.certified:
-                raise refuse("min_count", least, "none with a certificate, which is about models of all features")
-            stored = (None, None) if start is None else (start.extra, start.arrays)
-            self.inclusion = Inclusion(least, 1 << bits, *stored)
-            found.append(self.inclusion)
-        return found
+        return [*found, SchemaOfRun(self.passes, before, rows), self.rule]
 
     def _observers(self) -> list[Observer]:
         """Return what sees blocks after they were learned."""
@@ -446,7 +430,7 @@ class _Job:
             problems=self.passes.problems, certificate=None if proof is None else proof.summary,
             frontier=None if proof is None else proof.frontier, slices=self.slices.tables(),
             calibrated=None if self.calibrator is None else self.calibrator.result(held_out),
-            inclusion=self.inclusion, label_order=self.order, checkpoint=self.checkpoint, columns=tuple(columns),
+            label_order=self.order, checkpoint=self.checkpoint, columns=tuple(columns),
             moments=sample.moments(), floor=None if proof is None else proof.numbers, rounds=model.rounds,
             subsample=self.others.subsample,
         )  # fmt: skip

@@ -36,7 +36,6 @@ def table(tmp_path, monkeypatch, interpreted):
 MODELS = {
     "mixture": (),
     "certified": ("--certificate", "--names"),
-    "calibrated": ("--calibrate",),
     "held out": ("--holdout", "4", "--passes", "2"),
     "one setting": ("--alpha", "0.1", "--certificate"),
     "serving": ("--serving",),

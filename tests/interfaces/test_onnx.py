@@ -53,15 +53,6 @@ def test_numbers_and_categories_have_the_predictions_of_the_serving_model(loss, 
     assert run(str(tmp_path / "m.forel"), EVENTS)["prediction"][:, 0].tolist() == found.tolist()
 
 
-def test_calibration_is_part_of_the_graph(interpreted):
-    rows = [{**row, "y": int(row["income"] > 0)} for row in ROWS]
-    trained = forel.train(rows, Settings(alpha=0.5), label="y", bits=14, names=True)
-    extra = {**trained.extra, "calibration": {"slope": 0.5, "offset": -1.0}}
-    found = run(Model(trained.learner, extra, trained.names), EVENTS)["prediction"][:, 0]
-    margins = np.array([0.5 * forel.predict(served(trained), [event], margins=True)[0] - 1.0 for event in EVENTS])
-    assert found == pytest.approx(1 / (1 + np.exp(-margins)), rel=1e-4)
-
-
 @pytest.mark.parametrize("loss", ["softmax", "logistic"])
 def test_several_classes_have_probabilities_and_names(loss, interpreted):
     rows = [{**row, "y": ["low", "mid", "high"][int(np.clip(round(row["income"]) + 1, 0, 2))]} for row in ROWS]

@@ -18,7 +18,6 @@ ROWS = [
 KINDS = {
     "default": {"label": "y"},
     "certified": {"label": "y", "certificate": True},
-    "calibrated": {"label": "y", "calibrate": True},
     "drifting": {"label": "y", "fixed_share": 0.01},
     "numbers": {"label": "n", "loss": "squared"},
     "counts": {"label": "n", "loss": "poisson"},

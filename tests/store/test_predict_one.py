@@ -123,8 +123,8 @@ def test_learners_and_serving_files_agree(loss, tmp_path, interpreted):
 
 @pytest.mark.parametrize(
     "options",
-    [{"settings": forel.Settings(alpha=(0.1, 1.0))}, {}, {"calibrate": True}, {"fixed_share": 0.01}],
-    ids=["grid", "default", "calibrated", "share"],
+    [{"settings": forel.Settings(alpha=(0.1, 1.0))}, {}, {"fixed_share": 0.01}],
+    ids=["grid", "default", "share"],
 )
 def test_a_mixture_is_explained_by_its_own_margin(options, tmp_path, interpreted):
     rng = np.random.default_rng(0)

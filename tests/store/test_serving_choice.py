@@ -116,16 +116,6 @@ def test_a_mixture_that_is_better_is_served(tmp_path):
     assert stored.explain_one(rows[3]).margin == pytest.approx(trained.explain_one(rows[3]).margin, rel=1e-5)
 
 
-def test_calibrated_mixtures_are_served_whole(tmp_path):
-    rows = [{"c": k % 5, "y": k * k % 3 % 2} for k in range(200)]
-    trained = train(rows, Settings(alpha=(0.3, 1.0)), label="y", bits=6, calibrate=True)
-    choice = choose_serving(trained.learner, mixed=True)
-    assert choice.mixed
-    assert str(choice).endswith(", and calibrated")
-    save(tmp_path / "s", choice.model, trained.extra)
-    assert forel.predict(tmp_path / "s", rows) == pytest.approx(forel.predict(trained, rows), abs=2 * NEGLIGIBLE)
-
-
 def test_several_classes_and_single_settings_are_served_alone():
     X, y = rows_of(40)
     classes = Learner(6, Settings(alpha=(0.1, 1.0)), classes=3)

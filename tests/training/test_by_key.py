@@ -172,7 +172,6 @@ def test_models_take_memory_for_their_features_only(interpreted):
     ("options", "message"),
     [
         ({"passes": 2, "certificate": True}, "passes: got 2, expected 1 with by (--by) and a certificate"),
-        ({"calibrate": True, "loss": "squared", "settings": None}, "calibrate: got True, expected False for the loss"),
         ({"subsample": 0.5}, "subsample: got 0.5, expected none with by (--by)"),
         ({"by": None, "fallback": True}, "fallback: got True, expected none without by (--by)"),
         ({"slices": ["country"]}, "slices: got 'country', expected other columns"),
@@ -231,46 +230,13 @@ def test_a_model_of_one_key_is_needed_to_continue_to_explain_and_to_serve(interp
         trained.of_key("FR")
 
 
-@pytest.mark.usefixtures("interpreted")
-@pytest.mark.parametrize(("passes", "holdout"), [(1, 0), (2, 4)])
-def test_each_model_is_calibrated_by_its_own_rows(tmp_path, monkeypatch, passes, holdout):
-    monkeypatch.setattr(by_key, "FEWEST", 37)
-    monkeypatch.setattr(by_key, "ROWS_PER_KEY", 1)
-    options = {"settings": Settings(alpha=3.0), "calibrate": True, "holdout": holdout, "passes": passes, **READING}
-    seen = []
-    together = forel.train(ROWS, by="country", fallback=True, progress=seen.append, **options)
-    together.save(tmp_path / "m")
-    loaded, alone_losses = forel.load(tmp_path / "m"), []
-    for key in together.learner:
-        rows = [row for row in ROWS if row["country"] == key]
-        own = forel.train(rows, **options)
-        for stored in (together, loaded, loaded.of_key(key)):
-            assert stored.predict_many(rows).tolist() == own.predict_many(rows).tolist()
-        assert loaded.of_key(key).calibration == own.training.calibrated.calibration
-        alone_losses.append(own.training.calibrated.report.loss * own.training.calibrated.report.weight)
-    if not holdout:  # every fourth row of each key is not every fourth row
-        own, unseen = forel.train(ROWS, **options), [{**row, "country": "FR"} for row in ROWS]
-        assert loaded.predict_many(unseen).tolist() == own.predict_many(unseen).tolist()
-    report = together.training.calibrated.report
-    assert report.loss * report.weight == pytest.approx(sum(alone_losses), rel=1e-12)
-    assert report.loss < 0.99 * together.report.loss
-    assert (together.training.calibrated.holdout is None) == (not holdout)
-    assert seen[0].calibrated.shape == seen[0].margins.shape
-    assert together.training.calibrated.calibration is None
-    together.learner.calibrations[1, 0] = -1.0
-    header, arrays = pack_keyed(together.learner)
-    write_file(tmp_path / "bad", {"extra": {}, "estimator": None, "bits": None, **header}, arrays)
-    with pytest.raises(forel.store.ModelFileError, match="calibrations are not finite numbers, of which the first are"):
-        forel.load(tmp_path / "bad")
-
-
 class _Stop(Exception):
     pass
 
 
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize(("extra", "stops"), [
-    ({"certificate": True, "holdout": 4, "names": True, "slices": ["word"], "calibrate": True}, (90, 170)),
+    ({"certificate": True, "holdout": 4, "names": True, "slices": ["word"]}, (90, 170)),
     ({"passes": 2, "settings": ONE, "holdout_after": 30}, (100, 250, 330)),
     ({"settings": Settings("softmax", alpha=0.5), "label": "w", "importance": None, "classes": 3}, (120,)),
 ])  # fmt: skip
@@ -304,8 +270,8 @@ def test_a_stopped_run_resumes_to_the_same_bytes(tmp_path, monkeypatch, extra, s
         whole.training.holdout,
     )
     again = resumed.training
-    assert (again.slices, again.rows, again.problems.messages, again.calibrated) == (
-        whole.training.slices, whole.training.rows, whole.training.problems.messages, whole.training.calibrated,
+    assert (again.slices, again.rows, again.problems.messages) == (
+        whole.training.slices, whole.training.rows, whole.training.problems.messages,
     )  # fmt: skip
     assert len(whole.training.problems.messages) == 1
     assert (seen[0].pass_number - 1) * 209 + seen[0].rows > stops[-1] - 60  # it begins after the last checkpoint

@@ -150,7 +150,7 @@ def test_two_parts_are_the_same_as_one(loss, again):
     [
         {},
         {"passes": 2, "holdout": 5},
-        {"holdout_after": 40, "calibrate": True, "slices": ["a"]},
+        {"holdout_after": 40, "slices": ["a"]},
         {"fixed_share": 0.01},
         {"settings": Settings("squared", alpha=(0.1, 1.0)), "subsample": None},
         {"settings": None, "certificate": True},
@@ -170,7 +170,6 @@ def test_overlapping_does_not_change_a_bit(options, cores, tmp_path):
             trained.training.holdout,
             trained.training.passes,
             trained.training.slices,
-            trained.training.calibrated,
         )
         found.append(((tmp_path / "m").read_bytes(), repr(results), seen.rows, seen.losses))
         assert any(seen.ahead) == (number == 2 and threads > 0)

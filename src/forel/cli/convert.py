@@ -61,7 +61,7 @@ def _convert_model(
     from forel.store import choose_serving
     from forel.training.model import Model, evaluate, save
 
-    choice = choose_serving(stored.learner, dtype, stored.calibration is not None)
+    choice = choose_serving(stored.learner, dtype)
     small = choice.model
     if choice.setting is not None:
         say(f"Serving: {choice}.", err=False)

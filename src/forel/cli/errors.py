@@ -84,8 +84,8 @@ def name_options(message: str, options: Iterable[str]) -> str:
     "day: got 'categories=1', expected a number; or use --categories day"
     >>> name_options("alpha, lanes: got 1 and 2, expected one", ["--alpha", "--beta"])
     'alpha, lanes: got 1 and 2, expected one'
-    >>> name_options("calibrate: got True, expected False for 3 classes", ["--calibrate"])
-    '--calibrate is not available for 3 classes'
+    >>> name_options("certificate: got True, expected False for 3 classes", ["--certificate"])
+    '--certificate is not available for 3 classes'
     >>> name_options("model: got 'models by city', expected the model of one key: stored.of_key(...)", ["--model"])
     "model: got 'models by city', expected the model of one key, which forel convert MODEL --key KEY writes"
     """

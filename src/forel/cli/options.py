@@ -66,7 +66,7 @@ ALL = (*READ, "peek")
 # What --help shows; --help-all shows all options.
 COMMON_OPTIONS = frozenset(
     {
-        *("files", "loss", "alpha", "l1", "passes", "shuffle", "share", "by", "calibrate", "quiet", "as_json"),
+        *("files", "loss", "alpha", "l1", "passes", "shuffle", "share", "by", "quiet", "as_json"),
         *("holdout", "holdout_after", "certificate", "report", "model", "serving", "predictions", "start"),
         *("checkpoint", "resume", "bits", "names", "format", "label", "positive", "classes", "importance", "keep"),
         *("ignore", "categories", "text", "date", "interactions", "help_all"),
@@ -121,10 +121,6 @@ OPTIONS = {
     "fallback": _model("With --by, also train a model on all rows, for other values.", "--fallback"),
     "subsample": _model(
         "Learn from a random fraction of the negative rows, such as 0.1, with importance divided by it.",
-    ),
-    "calibrate": _model(
-        "Calibrate probabilities by online Platt scaling; every prediction of the model uses it.",
-        "--calibrate",
     ),
     "passes": _model("Number of passes over the data."),
     "holdout": _evaluation("Hold out every n-th row: predict it, do not learn from it. 0 for none."),
@@ -322,7 +318,6 @@ class TrainOptions:
     by: str | None = None
     fallback: bool = False
     subsample: float | None = None
-    calibrate: bool = False
     passes: int = 1
     holdout: int = 0
     holdout_after: int | None = None

@@ -193,8 +193,7 @@ def _save(trained: Model, path: str, options: SaveOptions) -> ServingChoice | No
     if not options.serving:
         (trained.best() if options.best else trained).save(path)
         return None
-    # Calibrated predictions are those of the mixture.
-    choice = choose_serving(trained.learner, mixed=trained.training.calibrated is not None)
+    choice = choose_serving(trained.learner)
     save(path, choice.model, trained.extra, trained.names)
     return choice
 

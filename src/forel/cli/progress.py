@@ -9,13 +9,12 @@ from forel.cli.outputs import Saved
 from forel.cli.printing import jsonable, mixture_summary, print_json, say
 from forel.learner.keyed import KeyedModels
 from forel.markup import counted, number_text
-from forel.training.calibrating import Calibrated
 from forel.training.model import Model
 from forel.training.progress import Progress
 from forel.training.progress_bar import size_of
 from forel.training.scores import mixture_sentence, scores, time_sentence
 
-__all__ = ["Reporter", "calibration_sentence", "print_summary"]
+__all__ = ["Reporter", "print_summary"]
 
 HEADER = ("average", "since", "rows", "features", "rows/s", "MB/s")
 UPDATE_SECONDS = 0.1  # seconds between updates of the progress bar
@@ -136,7 +135,6 @@ def print_summary(trained: Model, saved: Saved, certified: bool, as_json: bool, 
             **({} if mixed is None else mixed),
             **({} if trained.label_words is None else {"positive": trained.label_words.positive}),
             **({"slices": [table.to_json() for table in run.slices]} if run.slices else {}),
-            **({} if run.calibrated is None else calibrated_json(run.calibrated)),
             **({"keys": [one.to_json() for one in run.keys]} if run.keys else {}),
             "malformed": run.problems.count,
             **({} if saved.choice is None or saved.choice.setting is None else {"serving": str(saved.choice)}),
@@ -167,32 +165,8 @@ def print_summary(trained: Model, saved: Saved, certified: bool, as_json: bool, 
         say(f"Labels: {trained.label_words.summary()}.", stderr)
     if certificate is not None:
         say(f"Certificate: {certificate}.", stderr)
-    if run.calibrated is not None:
-        sentence = calibration_sentence(run.calibrated, mixed is not None, certificate is not None)
-        say(f"Calibration: {sentence}.", stderr)
     print_problems(run.problems)
     if saved.choice is not None and saved.choice.setting is not None:
         say(f"Serving: {saved.choice}.", stderr)
     if saved.path is not None:
         say(f"Model: {saved.path}", stderr)
-
-
-def calibrated_json(calibrated: Calibrated) -> dict[str, Any]:
-    """Return the calibration and its metrics as JSON values."""
-    known = calibrated.calibration
-    measured = {"report": jsonable(calibrated.report), "holdout": jsonable(calibrated.holdout)}
-    numbers = {} if known is None else {"slope": known.slope, "offset": known.offset}
-    return {"calibrated": {**numbers, **measured}}
-
-
-def calibration_sentence(calibrated: Calibrated, mixed: bool, certified: bool) -> str:
-    """Return what predictions are, and which statements are about predictions before calibration."""
-    statements = (("the mixture's guarantee", mixed), ("the certificate", certified))
-    others = [name for name, there in statements if there]
-    sentence = f"predictions of the model are the probabilities of {calibrated.calibration}"
-    if calibrated.calibration is None:
-        return "predictions of each model are calibrated by its own rows; losses and floors of keys are those before"
-    if not others:
-        return sentence
-    verb = "are" if len(others) > 1 else "is"
-    return f"{sentence}; {' and '.join(others)} above {verb} about predictions before calibration"

@@ -154,9 +154,6 @@ def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -
     }  # fmt: skip
     check_files(outputs, source)
     chosen = _model_of(options, explicit)
-    if options.calibrate and options.best and not options.serving and chosen.link_settings.n_settings > 1:
-        needed = "is fitted to the mixture, of which --best keeps one setting; choose one by --alpha"
-        raise typer.BadParameter(needed, param_hint="--calibrate")
     if options.by is not None:
         _check_by(options)
     saving = checkpoint_of(options.model, options.checkpoint, options.resume, options.predictions, options.cache)
@@ -254,5 +251,4 @@ def _run_arguments(options: TrainOptions) -> Mapping[str, Any]:
         "cache": options.cache,
         "shuffle": options.seed if options.shuffle else None,
         "subsample": options.subsample,
-        "calibrate": options.calibrate,
     }

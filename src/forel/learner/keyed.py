@@ -168,8 +168,6 @@ class KeyedModels:
     by : the name of the column of keys
     keys : the keys, in the order of their first rows
     learner : their models, by the number of the key, and that of all rows as :data:`ALL`
-    calibrations : slope, offset and precision of the calibration of margins, of the model of all rows, then of each
-        key; None if predictions are not calibrated
 
     >>> models = KeyedModels("country", ["NO", "IT"], KeyedLearner(LearnerOptions(1 << 10, Settings(bias=False))))
     >>> rows = CoalescedRows(np.arange(3), np.int32([7, 7]), np.float32([1, 1]))
@@ -180,10 +178,8 @@ class KeyedModels:
 
     kind: ClassVar[str] = "keyed"
 
-    def __init__(
-        self, by: str, keys: Sequence[str], learner: KeyedLearner, calibrations: NDArray[np.float64] | None = None
-    ) -> None:
-        self.by, self.keys, self.learner, self.calibrations = by, list(keys), learner, calibrations
+    def __init__(self, by: str, keys: Sequence[str], learner: KeyedLearner) -> None:
+        self.by, self.keys, self.learner = by, list(keys), learner
         options = learner.options
         self.settings, self.features, self.classes = options.settings, options.features, options.classes
         self.certified, self.share, self.dtype = options.certified, options.share, np.dtype(options.dtype)
@@ -244,12 +240,8 @@ class KeyedModels:
         other = ALL if ALL in self.learner.models else NO_MODEL
         return np.array([self._codes.get(key_text(value), other) for value in values], np.int64)
 
-    def calibration(self, key: str) -> NDArray[np.float64] | None:
-        """Return the numbers of the calibration of a key; None if predictions are not calibrated."""
-        return None if self.calibrations is None else self.calibrations[self._codes[key] - ALL]
-
     def margins(self, values: Sequence[bytes], rows: CoalescedRows) -> NDArray[Any]:
-        """Return the margin of each row by the model of its key, calibrated if predictions are.
+        """Return the margin of each row by the model of its key.
 
         Parameters
         ----------
@@ -260,11 +252,7 @@ class KeyedModels:
         if (codes == NO_MODEL).any():
             row = int(np.argmax(codes == NO_MODEL))
             raise refuse(self.by, key_text(values[row]), f"one of the {len(self)} keys of the model")
-        margins = self.learner.margins(codes, rows)
-        if self.calibrations is None:
-            return margins
-        slopes, offsets = self.calibrations[codes - ALL, :2].T[:, :, None].astype(margins.dtype)
-        return np.asarray(slopes * margins + offsets)
+        return self.learner.margins(codes, rows)
 
 
 def key_text(value: bytes) -> str:

@@ -1,7 +1,6 @@
 """Linear models over named columns as graphs of the standard operators of ``ai.onnx`` and ``ai.onnx.ml``."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,9 +53,6 @@ def to_onnx(model: Any) -> "onnx.ModelProto":
         raise refuse("model", "a file with the mixture", "one model: convert the learner that it was made from")
     if small.link not in LINKS:
         raise refuse("model", f"predictions by {small.link!r}", f"one of {', '.join(LINKS)}")
-    if stored.calibration is not None:
-        slope, bias = stored.calibration.slope, stored.calibration.margins(small.bias)
-        small = replace(small, weights=slope * small.weights.astype(np.float32), bias=bias.astype(np.float32))
     graph = Graph(small.n_outputs)
     if stored.estimator is not None and "reading" not in stored.extra:
         if "columns" in stored.estimator:

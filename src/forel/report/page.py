@@ -47,12 +47,12 @@ def page(trained: Model, history: History, *, source: Sequence[str] = (), comman
     (True, False, False)
     """
     settings = trained.learner.settings
-    measured, after = scores(trained), trained.training.calibrated
+    measured = scores(trained)
     largest = _largest(trained)
     unit = f"{settings.title} (nats)" if trained.report.entropy is not None else settings.title
     figures = [
         plots.losses(history.curves["loss"], unit),
-        plots.calibration(trained.report, None if after is None else after.report),
+        plots.calibration(trained.report),
         _mixture(trained, history),
         *_proof(trained, history, unit),
     ]

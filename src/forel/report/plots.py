@@ -92,21 +92,18 @@ def mixture(curves: Mapping[str, Curve], guarantee: str) -> Element | None:
     return _figure("Weights of the mixture", text, chart("Weights of the mixture", text, x, y, series), series)
 
 
-def calibration(report: Report, calibrated: Report | None = None) -> Element | None:
-    """Return the calibration plot: labels against predictions, by deciles of predictions, also after calibration."""
+def calibration(report: Report) -> Element | None:
+    """Return the calibration plot: labels against predictions, by deciles of predictions."""
     if not report.table:
         return None
     points = [(bucket.predicted, bucket.actual) for bucket in report.table]
-    after = [] if calibrated is None else [(bucket.predicted, bucket.actual) for bucket in calibrated.table]
-    values = [0.0, *(value for pair in (*points, *after) for value in pair)]
+    values = [0.0, *(value for pair in points for value in pair)]
     x, y = linear_axis("predicted probability", values), linear_axis("share of positives", values)
     end = x.ticks[-1][0]
     series = [
         Series("perfect", "line faint", [(0, 0), (end, end)], dots=False),
-        Series("decile" if calibrated is None else "decile, before calibration", "line one", points, False),
+        Series("decile", "line one", points, False),
     ]
-    if calibrated is not None:
-        series.append(Series("decile, after calibration", "line two", after, False))
     text = "Deciles of the predictions. A dot on the line is a mean prediction equal to the share of positives."
     columns = ("rows, by importance", "predicted", "actual")
     lines = [(number_text(b.weight), f"{b.predicted:.4f}", f"{b.actual:.4f}") for b in report.table]

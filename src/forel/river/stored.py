@@ -41,8 +41,6 @@ def model_of(source: Any) -> LinearClassifier | LinearRegressor:
     True
     """
     stored = as_model(source)
-    if stored.calibration is not None:
-        raise refuse("stored", "a calibrated model", "one without calibration; forel.predict and predict_one apply it")
     learner, known = stored.learner, stored.estimator or {}
     one = isinstance(learner, Learner) and learner.mixture is None and learner.settings.n_settings == 1
     if not one and not (isinstance(learner, Learner) and learner.mixture is not None and learner.share is None):

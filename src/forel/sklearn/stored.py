@@ -36,8 +36,6 @@ def estimator_of(source: Any) -> Any:
     array(['spam'], dtype='<U4')
     """
     stored = as_model(source)
-    if stored.calibration is not None:
-        raise refuse("stored", "a calibrated model", "one without calibration; forel.predict and predict_one apply it")
     model = stored.learner
     if isinstance(model, ServingModel):
         raise refuse("stored", "a serving model", "a learner; a serving model only predicts")

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.store.calibration import Calibration
 from forel.store.mixtures import LaneMixture, lane_mixture, path_weights
 from forel.store.serving import ServingModel
 
@@ -56,7 +55,6 @@ def explain(
     blocks: Iterable[Any],
     name: Callable[[int], tuple[str, bool]],
     classes: Sequence[str] | None = None,
-    calibration: Calibration | None = None,
 ) -> Iterator[Explanation]:
     """Yield an explanation of each row of blocks; for several classes, of the largest margin.
 
@@ -70,10 +68,8 @@ def explain(
     blocks : rows, as arrays ``indptr``, ``indices`` and ``values``
     name : function from features to their names, and whether other names have the same slot
     classes : names of several classes; None for one margin
-    calibration : of the margins, which scales weights and bias
     """
     weights_at, biases, mixture = _lanes(model)
-    scale = 1.0 if calibration is None else calibration.slope
     for block in blocks:
         weights = weights_at(np.asarray(block.indices, np.int64), block.values)
         for start, stop in zip(block.indptr[:-1].tolist(), block.indptr[1:].tolist(), strict=True):
@@ -82,7 +78,6 @@ def explain(
             margins = lanes if mixture is None else mixture.margins(lanes[None])[0]
             lane = 0 if classes is None else int(np.argmax(margins))
             own = weights[row, lane] if mixture is None else weights[row] @ path_weights(mixture, biases, lanes, lane)
-            margins, own = (margins if calibration is None else calibration.margins(margins)), scale * own
             entries = zip(block.indices[row].tolist(), block.values[row].tolist(), own.tolist(), strict=True)
             parts = [
                 Contribution(word, value, weight, weight * value, shared)

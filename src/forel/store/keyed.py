@@ -19,7 +19,6 @@ __all__ = ["block_margins", "pack_keyed", "unpack_keyed"]
 
 DTYPES = {"F32": np.float32, "F64": np.float64, "I64": np.int64}  # by their names in files
 SLOTS, ROUNDS, WEIGHTS, SIZES = "keyed.slots", "keyed.rounds", "keyed.weights", "keyed.sizes"
-CALIBRATIONS, CALIBRATION = "keyed.calibrations", 5  # and how many numbers each has
 
 
 def pack_keyed(models: KeyedModels) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -51,7 +50,6 @@ def pack_keyed(models: KeyedModels) -> tuple[dict[str, Any], dict[str, NDArray[A
         ROUNDS: np.array([one.learner.rounds for one in compact], np.int64),
         WEIGHTS: np.array([one.learner.total_importance for one in compact], np.float64),
         SIZES: np.array(sizes, np.int64),
-        **({} if models.calibrations is None else {CALIBRATIONS: models.calibrations}),
     }
 
 
@@ -85,12 +83,7 @@ def unpack_keyed(file: ModelFile, loss: Any = None) -> KeyedModels:
         if part.used != set(names):
             raise damaged("there are unexpected arrays")
         models[code] = CompactLearner(learner, own)
-    calibrations = None
-    if file.has(CALIBRATIONS):
-        calibrations = file.array(CALIBRATIONS, np.float64, (1 + len(keys), CALIBRATION))
-        if not np.isfinite(calibrations).all() or (calibrations[:, 0] <= 0).any():
-            raise damaged("the calibrations are not finite numbers, of which the first are positive")
-    return KeyedModels(by, keys, KeyedLearner(_options(header["features"], models[0].learner), models), calibrations)
+    return KeyedModels(by, keys, KeyedLearner(_options(header["features"], models[0].learner), models))
 
 
 def _options(features: Any, learner: Learner) -> LearnerOptions:

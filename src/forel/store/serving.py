@@ -276,23 +276,16 @@ class ServingChoice:
         mixture, limit = f"the mixture ({self.mixture_bytes:,} bytes of weights)", f"{TOLERANCE:.0%}"
         if not self.mixed:
             return f"{alone} instead of {mixture}; {losses}, and at most {limit} more is allowed"
-        reason = f"more than {limit} less" if self.excess > TOLERANCE else "and calibrated"
-        return f"{mixture} instead of {alone}; {losses}, {reason}"
-
-    @property
-    def excess(self) -> float:
-        """The excess of the setting's loss over that of the mixture, relative to the latter."""
-        return (self.loss - self.mixture_loss) / (abs(self.mixture_loss) or 1.0)
+        return f"{mixture} instead of {alone}; {losses}, more than {limit} less"
 
 
-def choose_serving(model: Any, dtype: DTypeLike = np.float32, mixed: bool = False) -> ServingChoice:
+def choose_serving(model: Any, dtype: DTypeLike = np.float32) -> ServingChoice:
     """Return the best setting of a mixture, if its loss is at most 1 % larger, and otherwise the mixture.
 
     Parameters
     ----------
     model : as in :func:`forel.store.serving_model`
     dtype : type of the weights
-    mixed : serve the mixture in any case, because its predictions are calibrated
 
     >>> from forel.learner.settings import Settings
     >>> model = Learner(1, Settings(alpha=(0.01, 1.0), bias=False))
@@ -309,7 +302,7 @@ def choose_serving(model: Any, dtype: DTypeLike = np.float32, mixed: bool = Fals
     known = learner.names[learner.best_model], loss, whole, _size(alone)
     if learner.classes is not None:
         return ServingChoice(alone, False, *known)
-    mixture, choice = serving_model(model, dtype, mixed=True), mixed or loss > whole + TOLERANCE * abs(whole)
+    mixture, choice = serving_model(model, dtype, mixed=True), loss > whole + TOLERANCE * abs(whole)
     return ServingChoice(mixture if choice else alone, choice, *known, _size(mixture))
 
 

@@ -21,7 +21,6 @@ from forel.learner.rows import CoalescedRows
 from forel.learner.settings import Settings
 from forel.store.atomic import Path, exclusive_lock
 from forel.store.header import settings_to_json, user_defined_loss
-from forel.training.calibrating import Calibrator, check_calibration
 from forel.training.checkpoint import Checkpoints, open_checkpoint, restore
 from forel.training.classes import count_classes, metrics_for
 from forel.training.holdout import Holdout
@@ -147,7 +146,6 @@ class KeyedModelsInTraining(Observer):
         self._keys, self._learners, self._fallback, self._measures = keys, learners, fallback, measures
         self.sums = np.zeros((2, 3, 0))  # of rows learned from and held out: rows, importance and loss by key
         self.codes = np.zeros(0, np.int64)  # of the last block that was predicted
-        self.others: NDArray[Any] | None = None  # margins of the model of all rows
 
     def learn(self, block: Block, again: bool) -> Callable[[], NDArray[Any]]:
         """Start to learn a block; return a function that waits for its margins."""
@@ -159,10 +157,9 @@ class KeyedModelsInTraining(Observer):
             waits.append(self._learners.learn(replace(given, codes=np.full(codes.size, ALL))))
 
         def finish() -> NDArray[Any]:
-            margins, *others = (wait() for wait in waits)
-            one = margins.shape[1] == 1
-            self.codes, self.others = codes, others[0][:, 0] if others and one else None
-            return margins[:, 0] if one else margins
+            margins, *_ = [wait() for wait in waits]
+            self.codes = codes
+            return margins[:, 0] if margins.shape[1] == 1 else margins
 
         return finish
 
@@ -251,7 +248,6 @@ def train_by_key(
     checkpoint: Path | None = None,
     checkpoint_every: int = 1_000_000,
     resume: bool = False,
-    calibrate: bool = False,
 ) -> Model:
     """Train a model for each value of a column; arguments are those of :func:`forel.training.train.train`.
 
@@ -280,7 +276,6 @@ def train_by_key(
             fingerprint = {
                 **blocks.fingerprint, "holdout": rule.every, "holdout_after": rule.after, "certificate": certified,
                 "settings": settings_to_json(settings), "fixed_share": share, "by": by, "fallback": fallback,
-                "calibrate": calibrate,
             }  # fmt: skip
             if resume and os.path.exists(checkpoint):
                 found = open_checkpoint(checkpoint, fingerprint, user_defined_loss(settings))
@@ -300,16 +295,9 @@ def train_by_key(
         new_metrics = partial(metrics_for, chosen.settings, chosen.learner(1), blocks.classes.names)
         measures = Measures(new_metrics)
         losses = KeyedModelsInTraining(keys, learners, fallback, measures)
-        calibrator, predicted = None, measures
         schema = SchemaOfRun(blocks)
-        observers: list[Observer] = [measures, losses]
-        if calibrate:
-            check_calibration(chosen.settings, chosen.classes)
-            calibrator = Calibrator(new_metrics, keys=lambda: (losses.codes, losses.others))
-            observers.append(calibrator)
-            predicted = calibrator.measures
-        slices = Slices(sliced, predicted)
-        observers.append(slices)
+        slices = Slices(sliced, measures)
+        observers: list[Observer] = [measures, losses, slices]
 
         def classes() -> tuple[str, ...]:
             return () if chosen.classes is None else tuple(padded_names(blocks.classes.names, chosen.classes))
@@ -320,14 +308,13 @@ def train_by_key(
             return {**reading, **({"kinds": known} if known else {}), **named}
 
         def models() -> KeyedModels:
-            calibrations = None if calibrator is None else calibrator.states
-            return KeyedModels(by, [key_text(key) for key in keys.codes], learners.collect(), calibrations)
+            return KeyedModels(by, [key_text(key) for key in keys.codes], learners.collect())
 
         def report(step: Step) -> Progress:
             place, no_model = step.place, cast(Learner, None)  # models may be elsewhere
             return Progress(
                 place.pass_number, place.rows, place.entries, place.bytes, measures.progressive, measures.holdout,
-                step.block, step.margins, no_model, classes(), None if calibrator is None else calibrator.margins,
+                step.block, step.margins, no_model, classes(),
             )  # fmt: skip
 
         if progress is not None:
@@ -345,7 +332,6 @@ def train_by_key(
             report=measures.reports()[0], holdout=measures.last_holdout.report() if held_out else None,
             passes=measures.reports(), rows=place.first_pass[0], entries=place.first_pass[1], seconds=place.seconds,
             compiling=place.compiling, problems=blocks.problems, slices=slices.tables(),
-            calibrated=None if calibrator is None else calibrator.result(held_out),
             keys=tuple(losses.summaries(trained, held_out)), checkpoint=checkpoint,
         )  # fmt: skip
         return Model.trained(trained, training, blocks.names, stored(), schema.extra().get("schema", {}))

@@ -22,7 +22,6 @@ from forel.losses.links import Probability
 from forel.losses.sigmoid import sigmoid_of_float
 from forel.notebook import card, plain
 from forel.store.atomic import Path
-from forel.store.calibration import Calibration, calibration_of, calibration_state
 from forel.store.explaining import Explanation, explain
 from forel.store.header import damaged, settings_from_json, validated_extra
 from forel.store.keyed import block_margins
@@ -172,11 +171,6 @@ class Model:
         return self.training.report
 
     @property
-    def calibration(self) -> Calibration | None:
-        """The calibration of margins, which predictions use; None for a model without one."""
-        return calibration_of(self.extra)
-
-    @property
     def read_options(self) -> ReadOptions:
         """The read options of training, for rows to predict."""
         stored = self.extra.get("reading", {})
@@ -261,7 +255,7 @@ class Model:
     def learn(self, source: Any, **reading: Any) -> "Model":
         """Learn from each row of a source in place, without measuring, and return the model.
 
-        :func:`forel.train` with this model as ``start`` measures, and continues a calibration.
+        :func:`forel.train` with this model as ``start`` measures.
 
         >>> from forel.training.train import train
         >>> model = train([{"a": 1, "y": 1}] * 9, label="y", bits=4)
@@ -271,11 +265,6 @@ class Model:
         self._check_one()
         if isinstance(self.learner, ServingModel) or self.named_rows is not None:
             raise refuse("model", _kind(self.learner), "a learner of hashed names; estimators learn by partial_fit")
-        for name in ("calibration",):
-            if self.extra.get(name):
-                raise refuse(
-                    "model", f"a model with {name}", "one without; forel.train(rows, model=model) continues it"
-                )
         options = updated_options(model_options(self), reading)
         problems = Problems(options.on_error)
         labels = label_encoder(self.settings, problems, number_of_classes(self.learner), self.classes or ())
@@ -328,7 +317,6 @@ class Model:
             parts = [block_margins(self.learner, block) for block in read(source, options=self._lenient)]
         count = number_of_classes(self.learner)
         margins: NDArray[Any] = np.concatenate(parts) if parts else np.zeros((0, count or 1))
-        margins = margins if self._calibration is None else self._calibration.margins(margins)
         return margins[:, 0] if count is None else margins
 
     def explain_one(self, row: Mapping[str, Any]) -> Explanation:
@@ -363,7 +351,7 @@ class Model:
             return names[feature], names.is_shared(feature)
 
         blocks = iter(read(source, options=options, names=names))
-        return explain(learner, self._array_link, blocks, name, self.classes, self.calibration)
+        return explain(learner, self._array_link, blocks, name, self.classes)
 
     def inspect(self, top: int = 20) -> Inspection:
         """Return the weights whose additions to a margin vary most, with names, and what experts contribute.
@@ -443,15 +431,8 @@ class Model:
                 os.unlink(self.training.checkpoint)
 
     def best(self) -> "Model":
-        """Return the model of the best setting alone; itself if there is one setting only.
-
-        The calibration of a mixture is left out, because it is not that of the best setting.
-        """
-        if self.learner.guarantee() is None:
-            return self
-        extra = {name: value for name, value in self.extra.items() if name != "calibration"}
-        training = None if self.training is None else replace(self.training, calibrated=None)
-        return replace(self, learner=self.learner.select_setting(), extra=extra, training=training)
+        """Return the model of the best setting alone; itself if there is one setting only."""
+        return self if self.learner.guarantee() is None else replace(self, learner=self.learner.select_setting())
 
     def of_key(self, key: str) -> "Model":
         """Return the model of one key, if there is one for each, as :func:`forel.train` with ``by`` trains them."""
@@ -461,8 +442,6 @@ class Model:
             expected = f"one of the {len(self.learner)} keys, such as {self.learner.keys[0]!r}"
             raise refuse(self.learner.by, key, expected)
         extra = {name: value for name, value in self.extra.items() if name in ("reading", "schema")}
-        if (numbers := self.learner.calibration(key)) is not None:
-            extra["calibration"] = calibration_state(numbers)[1]
         return Model(self.learner[key], extra, self.names)
 
     def _check_one(self) -> None:
@@ -488,7 +467,6 @@ class Model:
         else:
             indptr, indices = np.array([0, len(slots)]), np.array(slots, np.int32)
             margins = self.learner.margins(CoalescedRows(indptr, indices, np.array(values, np.float32)))[0]
-        margins = margins if self._calibration is None else self._calibration.margins(margins)
         return margins[0] if self._names is None else margins
 
     @cached_property
@@ -509,10 +487,6 @@ class Model:
     def named_rows(self) -> NamedRows | None:
         """How rows of an estimator or a river model are read; None for models of hashed names."""
         return named_rows(self.learner.features, self.estimator, self.extra.get("reading"), self.names)
-
-    @cached_property
-    def _calibration(self) -> Calibration | None:
-        return self.calibration
 
     @cached_property
     def _array_link(self) -> Callable[[Any], Any]:

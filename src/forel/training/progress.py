@@ -27,7 +27,6 @@ class Progress:
     block, margins : the last block, and the margins of its rows before they were learned from
     model : the model after the block; callbacks that do not read it may say so, see :func:`reads_model`
     classes : names of several classes; empty for one margin
-    calibrated : the same margins after calibration; None without it
     """
 
     pass_number: int
@@ -40,13 +39,12 @@ class Progress:
     margins: NDArray[Any] = field(repr=False)
     model: Learner = field(repr=False)
     classes: Sequence[str] = ()
-    calibrated: NDArray[Any] | None = field(default=None, repr=False)
 
     def predicted(self, link: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
-        """Return the predictions for the rows of the block, calibrated if the model is, or the names of classes."""
+        """Return the predictions for the rows of the block, or the names of classes."""
         if self.classes:
             return np.asarray(np.array(self.classes)[self.margins.argmax(axis=1)])
-        return link(self.margins if self.calibrated is None else self.calibrated)
+        return link(self.margins)
 
 
 def reads_model(callback: Callable[[Progress], None] | None) -> bool:

@@ -11,7 +11,6 @@ from forel.data import Problems
 from forel.learner.loss_floor import Frontier
 from forel.notebook import card, plain
 from forel.store.atomic import Path
-from forel.training.calibrating import Calibrated
 from forel.training.label_order import LabelOrder
 from forel.training.metrics import Report
 from forel.training.row_sample import ColumnSpread, auc_warning, leak_warning
@@ -76,10 +75,7 @@ class Training:
     rounds : the number of rows that the model has learned from, in all passes and runs
     columns : how much each column adds to the margins of a sample of the rows, the largest first
     moments : slots of this sample, and the means of their values and of the squares of these
-    slices : metrics of the rows of ``report`` by the values of each column of the option ``slices``, of calibrated
-        predictions if there are some
-    calibrated : the calibration, and metrics of calibrated predictions; None without it. All other metrics but those of
-        slices, the guarantee and the certificate are about predictions before calibration
+    slices : metrics of the rows of ``report`` by the values of each column of the option ``slices``
     subsample : the share of negative rows that was drawn, of rows learned from and of those held out; None for all
     keys : metrics of the model of each key, with the option ``by``
     label_order : counts of the labels of the first pass in order, which warn of sorted ones; None with ``by``
@@ -102,7 +98,6 @@ class Training:
     columns: tuple[ColumnSpread, ...] = ()
     moments: NDArray[np.float64] | None = None
     slices: tuple[SliceTable, ...] = ()
-    calibrated: Calibrated | None = None
     keys: tuple[KeySummary, ...] = ()
     label_order: LabelOrder | None = None
     checkpoint: Path | None = None
@@ -119,13 +114,12 @@ class Training:
 
     @property
     def extra(self) -> dict[str, Any]:
-        """Content that a model file stores: metrics, certificate, columns and calibration."""
+        """Content that a model file stores: metrics, certificate and columns."""
         reports = {"report": self.report, "holdout": self.holdout, "final": self.final}
         certificate = {"rounds": self.rounds, "summary": self.certificate, "floor": self.floor}
         return {
             **({"certificate": certificate} if self.certificate else {}),
             **({"columns": [one._asdict() for one in self.columns]} if self.columns else {}),
-            **(self.calibrated.extra if self.calibrated else {}),
             **{name: None if report is None else _json(report) for name, report in reports.items()},
             **({"keys": [one.to_json() for one in self.keys]} if self.keys else {}),
         }

@@ -57,11 +57,6 @@ def scores(trained: Any) -> tuple[Score, ...]:
     if run.final is not None:
         some = "" if run.final.rows == run.holdout.rows else ", evenly spread"
         found.append(Score("held out, final model", run.final, f"held out{some}, predicted by the final model"))
-    if run.calibrated is not None:
-        found.append(Score("calibrated", run.calibrated.report, "those of progressive, after calibration"))
-        if run.calibrated.holdout is not None:
-            after = Score("held out, calibrated", run.calibrated.holdout, "those held out, after calibration")
-            found.append(after)
     return tuple(found)
 
 

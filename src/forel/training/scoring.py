@@ -98,8 +98,6 @@ def predict_blocks(
 ) -> Iterator[tuple[Block, NDArray[Any]]]:
     """Yield each block of a source with the margins of its rows, with a column for each of several classes.
 
-    Margins of a calibrated model are calibrated.
-
     Labels are optional. A warning lists how rows differ from those of training: columns that are missing or new, words
     in place of numbers, and numbers outside of the range seen; with the option ``strict``, these are errors.
 
@@ -110,11 +108,10 @@ def predict_blocks(
     >>> (margins > 0).tolist()
     [True, False]
     """
-    several, calibration = number_of_classes(stored.learner) is not None, stored.calibration
+    several = number_of_classes(stored.learner) is not None
     equal = _EqualMargins(stored.learner)
     for block in _blocks(stored, source, threads, problems, reading):
         margins = block_margins(stored.learner, block)
-        margins = margins if calibration is None else calibration.margins(margins)
         equal.add(block, margins)
         yield block, margins if several else margins[:, 0]
     if equal.rows_differ and equal.rows >= MIN_ROWS:

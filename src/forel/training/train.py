@@ -26,11 +26,9 @@ from forel.losses import MarginLoss
 from forel.losses.custom import Function
 from forel.store import Content
 from forel.store.atomic import Path, exclusive_lock
-from forel.store.calibration import calibration_of
 from forel.store.header import settings_to_json, user_defined_loss
 from forel.store.named_weights import column_of
 from forel.training.by_key import KeyLearners, train_by_key
-from forel.training.calibrating import Calibrator, check_calibration
 from forel.training.checkpoint import Checkpoints, open_checkpoint, restore, start_fingerprint
 from forel.training.classes import count_classes, metrics_for
 from forel.training.holdout import HeldOutRows, Holdout
@@ -65,7 +63,6 @@ OWN_EXTRA = (
     "schema",
     "columns",
     "certificate",
-    "calibration",
 )
 
 
@@ -76,8 +73,6 @@ class MoreOptions:
     Parameters
     ----------
     subsample : learn from a random part of the negative rows, such as 0.1, with importances divided by it; None for all
-    calibrate : calibrate probabilities by online Platt scaling, which every prediction of the model then uses; a model
-        to continue from stays calibrated
     copy : train a copy of the model to continue from; False trains the given one in place, which saves memory
     cache : file of parsed blocks for later passes and runs, which is read if it exists; None for a temporary file
     checkpoint_every : number of rows between checkpoints, which are written at the end of a block
@@ -91,7 +86,6 @@ class MoreOptions:
     """
 
     subsample: float | None = None
-    calibrate: bool = False
     copy: bool = True
     cache: Path | None = None
     checkpoint_every: int = 1_000_000
@@ -105,7 +99,6 @@ class TrainKeywords(OtherReadKeywords, total=False):
     """Further keywords of :func:`train`, for type checkers: those of :class:`MoreOptions`, and read options."""
 
     subsample: float | None
-    calibrate: bool
     copy: bool
     cache: Path | None
     checkpoint_every: int
@@ -214,7 +207,7 @@ def train(
                 source, initial_settings(settings, None), chosen, others.by, fallback=others.fallback, rule=rule,
                 passes=number, certified=certificate, share=fixed_share, threads=threads, cluster=others.cluster,
                 learners=others.learners, names=names_for(chosen, names), progress=observe, checkpoint=checkpoint,
-                checkpoint_every=others.checkpoint_every, resume=resume, calibrate=others.calibrate,
+                checkpoint_every=others.checkpoint_every, resume=resume,
             )  # fmt: skip
         seed = None if shuffle is None else whole("shuffle", shuffle)
         kept = _names(chosen, names, start, others.copy)
@@ -331,7 +324,6 @@ class _Job:
             "settings": settings_to_json(self.settings),
             "fixed_share": self.share,
             "subsample": self.others.subsample,
-            "calibrate": self.others.calibrate,
         }
         if not (self.resume and os.path.exists(self.checkpoint)):
             return None
@@ -353,15 +345,10 @@ class _Job:
         options, start, model = self.passes.options, self.start, self.model
         new_metrics = partial(metrics_for, self.settings, model, self.passes.classes.names)
         self.measures = Measures(new_metrics)
-        self.order, predicted = LabelOrder(self.passes.shuffle is not None), self.measures
-        self.calibrator, self.kept, self.proof = None, None, None
+        self.order = LabelOrder(self.passes.shuffle is not None)
+        self.kept, self.proof = None, None
         found: list[Observer] = [MemoryLimit(), self.measures, self.order]
-        if self.others.calibrate or (start is not None and calibration_of(start.extra) is not None):
-            check_calibration(self.settings, model.classes)
-            self.calibrator = Calibrator(new_metrics, None if start is None else start.extra)
-            found.append(self.calibrator)
-            predicted = self.calibrator.measures
-        self.slices = Slices(options.slices, predicted)
+        self.slices = Slices(options.slices, self.measures)
         found.append(self.slices)
         # Rows at the end of an ordered stream are predicted by the final model in any case.
         if self.rule.every or (self.rule.after is not None and self.passes.shuffle is not None):
@@ -382,10 +369,9 @@ class _Job:
         """Return what a callback receives after a block."""
         place, model, measures = step.place, self.model, self.measures
         names = () if model.classes is None else padded_names(self.passes.classes.names, model.classes)
-        calibrated = None if self.calibrator is None else self.calibrator.margins
         return Progress(
             place.pass_number, place.rows, place.entries, place.bytes, measures.progressive, measures.holdout,
-            step.block, step.margins, model, names, calibrated,
+            step.block, step.margins, model, names,
         )  # fmt: skip
 
     @property
@@ -429,7 +415,6 @@ class _Job:
             passes=reports, rows=first_pass[0], entries=first_pass[1], seconds=seconds, compiling=compiling,
             problems=self.passes.problems, certificate=None if proof is None else proof.summary,
             frontier=None if proof is None else proof.frontier, slices=self.slices.tables(),
-            calibrated=None if self.calibrator is None else self.calibrator.result(held_out),
             label_order=self.order, checkpoint=self.checkpoint, columns=tuple(columns),
             moments=sample.moments(), floor=None if proof is None else proof.numbers, rounds=model.rounds,
             subsample=self.others.subsample,

@@ -82,7 +82,7 @@ def test_no_number_of_a_row_leaves_a_state_that_is_not_finite(algorithm, rate, l
         before = finite(model)[3]
         ordinary(model, 3, column=3)
         after = finite(model)[3]
-        assert model.rounds == 7
+        assert model.rounds == (7 if beyond[2] > 0 else 5)  # rows of importance 0 do not count
         assert (after != before).any(), (loss, v, y, w)
 
 

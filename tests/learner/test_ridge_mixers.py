@@ -61,7 +61,10 @@ def test_predictions_are_those_of_the_reference_and_within_the_bound():
     model.progress(X, y, importance)
     margins = Learner(N, SETTINGS, dtype=np.float64, mixed=False).progress(X, y, importance)
     references = [Reference(mixer, 4) for mixer in MIXERS[Mixing.EXP_CONCAVE]]
-    low, high = (np.append(0.0, one.accumulate(y)[:-1]) for one in (np.minimum, np.maximum))
+    counted = importance > 0  # other rows do not count
+    low = np.append(np.inf, np.minimum.accumulate(np.where(counted, y, np.inf))[:-1])
+    high = np.append(-np.inf, np.maximum.accumulate(np.where(counted, y, -np.inf))[:-1])
+    low, high = (np.where(low > high, 0.0, one) for one in (low, high))
     losses = np.zeros(6)
     for r in range(ROUNDS):
         mixed = [one.step(margins[r], y[r], importance[r], low[r], high[r]) for one in references]

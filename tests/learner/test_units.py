@@ -121,7 +121,7 @@ def test_blocks_of_any_size_give_the_same_bits_where_units_begin(value, lanes, i
 
 @pytest.mark.parametrize("algorithm", ["proximal", "mirror"])
 def test_records_change_units_without_a_change_of_weights(algorithm, interpreted):
-    """A value of 0 times a large scale: only the unit of the record and its strength change."""
+    """A row of hardly any importance with a large scale: only the unit of the record and its strength change."""
     X, y = rows()
     settings = Settings(rate="scale_free", algorithm=algorithm, alpha=0.5)
     model = Learner(N, settings, certified=True, mixed=False)
@@ -129,7 +129,7 @@ def test_records_change_units_without_a_change_of_weights(algorithm, interpreted
     before = model.state.copied()
     some = np.arange(N)
     gradients = before.numbers[some, before.layout.gradient_part, 0] * before.units(some)
-    model.learn(np.where(some == 2, 2.0**20, 0)[None], [1], [0.0])
+    model.learn(np.where(some == 2, 2.0**20, 0)[None], [1], [1e-30])
     after = model.state
     assert after.units(some).tolist() == [2.0**20 if k == 2 else 1 for k in some]
     np.testing.assert_array_equal(after.numbers[some, after.layout.gradient_part, 0] * after.units(some), gradients)

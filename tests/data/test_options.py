@@ -71,7 +71,7 @@ def test_none_leaves_an_option_unchanged():
 
 def test_commands_have_the_options_with_their_defaults():
     shared = {}
-    for command in ("train", "predict", "evaluate", "convert", "cache"):
+    for command in ("train", "predict", "evaluate", "convert"):
         for parameter in load_command(command).params:
             name = PARAMETERS.get(parameter.name, parameter.name)
             if name in set(NAMES) - NOT_ON_COMMAND_LINE:

@@ -108,7 +108,7 @@ def test_errors_name_options(arguments, message, rows):
     ("arguments", "message"),
     [
         (["generate", "ctr"], "No such command 'generate'. Did you mean: forel dev generate ctr"),
-        (["cache", "a b.csv"], "No such command 'cache'. Did you mean: forel dev cache 'a b.csv'"),
+        (["survey", "--only", "a b"], "No such command 'survey'. Did you mean: forel dev survey --only 'a b'"),
         (["explain", "a.csv", "--model", "m", "--rows", "0"], "0 is not in the range x>=1"),
         (["inspect", "m", "--top", "-1"], "-1 is not in the range x>=0"),
     ],
@@ -141,10 +141,10 @@ def test_no_bias_is_a_setting_that_a_continued_model_has_to_share(rows, tmp_path
 
 
 def test_a_cache_has_a_limit_of_lines(rows, tmp_path):
-    done = run("dev", "cache", rows, "--line-limit", 4, "--output", tmp_path / "c")
+    done = run("train", rows, *FEW, "--line-limit", 4, "--keep-cache", tmp_path / "c")
     assert done.exit_code == 2
     assert "a.vw" in done.stderr
-    assert run("dev", "cache", rows, "--line-limit", 100, "--output", tmp_path / "c").exit_code == 0
+    assert run("train", rows, *FEW, "--line-limit", 100, "--keep-cache", tmp_path / "c").exit_code == 0
 
 
 def test_names_that_look_like_codes_of_emoji_are_printed_unchanged(tmp_path, interpreted):
@@ -235,9 +235,6 @@ def test_one_is_singular_and_zero_has_no_sign(tmp_path, interpreted, monkeypatch
     shown = run("train", "one.csv", "--label", "y", "--alpha", "0.5", "--bits", "4", "--model", "m")
     assert "\n1 row, 1 feature in all, 1 non-zero weight, " in shown
     assert "; first 1 row\n" in run("peek", "one.csv")
-    assert "one.cache: 1 row, 1 feature in all, 1 block\n" in run(
-        "dev", "cache", "one.csv", "--label", "y", "-o", "one.cache"
-    )
     explained = run("explain", "zero.csv", "--model", "m")
     assert " 0.00000 " in explained
     assert "+0.00000" not in explained

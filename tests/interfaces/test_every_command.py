@@ -69,7 +69,6 @@ def test_json_of_models_by_key_can_be_parsed(table):
 
 def test_json_of_other_commands_can_be_parsed(table, monkeypatch):
     assert json.loads(run("peek", table, "--json").stdout)["label"] == "y"
-    assert json.loads(run("dev", "cache", table, "--label", "y", "-o", "c", "--json").stdout)["rows"] == 40
     found = Outcome(np.float64(1.0), np.float64("inf"))
     results = [Result("Theorem 0", "numbers of numpy", "≤", "forel.validation", lambda: found)]
     monkeypatch.setattr("forel.theory.survey.RESULTS", tuple(results))
@@ -80,7 +79,7 @@ def test_json_of_other_commands_can_be_parsed(table, monkeypatch):
 
 def test_every_command_with_json_is_tried_here():
     with_json = {name for name in COMMANDS | DEV if any(p.name == "as_json" for p in load_command(name).params)}
-    assert with_json == {"train", "inspect", "evaluate", "explain", "peek", "cache", "survey"}
+    assert with_json == {"train", "inspect", "evaluate", "explain", "peek", "survey"}
 
 
 def test_names_in_files_reach_the_terminal_and_pages_without_escapes(table):
@@ -93,7 +92,6 @@ def test_names_in_files_reach_the_terminal_and_pages_without_escapes(table):
         run("explain", table, "--model", "m"),
         run("evaluate", table, "--model", "m", "--slice", label),
         run("convert", "m", "--serving", "--output", "s"),
-        run("dev", "cache", table, "--label", "y", "--output", "c"),
         run("train", table, "--label", label, "--model", "w", *FEW),
         run("inspect", "w"),
         run("explain", table, "--model", "w"),

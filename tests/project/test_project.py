@@ -83,16 +83,10 @@ def test_help_lists_commands_and_version_is_that_of_the_package():
     assert run(*FOREL, "--version").stdout.startswith("forel 0.")
 
 
-def test_methods_shows_how_a_combination_is_solved():
-    done = run(*FOREL, "dev", "methods", "entropy", COLUMNS="100")
-    assert "softmax" in done.stdout
-    assert "dual exponent" not in done.stdout
-
-
 def test_invalid_name_prints_an_error_and_exits_with_2():
-    done = run(*FOREL, "dev", "methods", "nosuch")
+    done = run(*FOREL, "dev", "survey", "--only", "nosuch")
     assert done.returncode == 2
-    assert "forel: geometry: got 'nosuch', expected part of one of Euclidean" in done.stderr
+    assert "forel: --only: got 'nosuch', expected a number or a name such as 11" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -308,7 +308,7 @@ def test_square_brackets_in_names_are_no_markup(tmp_path):
         ("train", source, "--model", model, *more, *ONE),
         ("inspect", model),
         ("evaluate", source, "--model", model),
-        ("dev", "cache", source, "--output", folder / "[c]", "--label", "click"),
+        ("train", source, "--keep-cache", folder / "[c]", "--label", "click", *ONE),
         ("train", source, "--label", "click", "--ignore", "[/y]", "--model", model, *ONE),
     ):
         done = run(*command)

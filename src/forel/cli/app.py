@@ -29,9 +29,7 @@ COMMANDS = {
 # The commands of ``forel dev``.
 DEV = {
     "generate": "Write synthetic examples, and report the best possible loss.",
-    "cache": "Write parsed files to a cache, or show the content of a cache.",
     "warm": "Compile and cache code of train, predict, evaluate and convert.",
-    "methods": "Show how each argmin is solved: in closed form, or by a solver.",
     "survey": "Recompute and check every result of the survey.",
 }
 
@@ -102,7 +100,7 @@ def _options(
 for _group, _commands in ((app, COMMANDS), (dev, DEV)):
     for _name, _help in _commands.items():
         _group.command(_name, help=_help)(lambda: None)
-app.add_typer(dev, name="dev", help="Tools: synthetic data, caches, compiling ahead, and the survey.")
+app.add_typer(dev, name="dev", help="Tools: synthetic data, compiling ahead, and the survey.")
 
 
 def _replace_unencodable() -> None:

@@ -57,11 +57,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}
 # The commands that take a flag.
 TRAIN = ("train",)
-PARSE = ("train", "cache")
-LABELLED = ("train", "cache", "convert", "evaluate")
+LABELLED = ("train", "convert", "evaluate")
 MEASURE = ("train", "evaluate")
 SCORE = ("predict", "evaluate")
-READ = ("train", "cache", "convert", "predict", "evaluate", "explain")
+READ = ("train", "convert", "predict", "evaluate", "explain")
 ALL = (*READ, "peek")
 # What --help shows; --help-all shows all options.
 COMMON_OPTIONS = frozenset(
@@ -153,7 +152,7 @@ OPTIONS = {
     "oaa": _vw("VW's name of --classes, with a number."),
     "loss_function": _vw("VW's name of --loss; its squared loss is (p − y)², twice forel's.", "--loss_function"),
     "quantile_tau": _vw("0.9 is --loss quantile:0.9.", "--quantile_tau"),
-    "bits": _reading(PARSE, "Hash names to 2**bits slots; 22 by default.", "--bits", "-b"),
+    "bits": _reading(TRAIN, "Hash names to 2**bits slots; 22 by default.", "--bits", "-b"),
     "names": _reading(TRAIN, "Keep the names of features; reading is slower.", "--names"),
     "format": _reading(
         ALL,
@@ -167,23 +166,23 @@ OPTIONS = {
         "Multiclass labels: the number of classes, their names separated by commas, or auto to detect them in the "
         "first 10,000 rows. More than two words as labels are always classes.",
     ),
-    "importance": _reading(PARSE, "Column of importance weights."),
-    "keep": _reading(PARSE, "Use only these columns, or VW namespaces by first letter; repeatable."),
-    "ignore": _reading(PARSE, "Columns, or VW namespaces by first letter, to ignore; repeatable."),
-    "categories": _reading(PARSE, "Columns whose numbers are categories; repeatable."),
-    "log": _reading(PARSE, "Columns to replace by their logarithms; repeatable."),
-    "bucket": _reading(PARSE, "Columns to bin into categories, one bin per doubling, four with price:4; repeatable."),
-    "text": _reading(PARSE, "Text columns, whose words are features; repeatable."),
-    "ngram": _reading(PARSE, "Text columns: n-grams of up to n words."),
-    "skips": _reading(PARSE, "Text columns: words that an n-gram may skip."),
-    "char_ngram": _reading(PARSE, "Text columns: lengths of character n-grams, such as 3-5."),
+    "importance": _reading(TRAIN, "Column of importance weights."),
+    "keep": _reading(TRAIN, "Use only these columns, or VW namespaces by first letter; repeatable."),
+    "ignore": _reading(TRAIN, "Columns, or VW namespaces by first letter, to ignore; repeatable."),
+    "categories": _reading(TRAIN, "Columns whose numbers are categories; repeatable."),
+    "log": _reading(TRAIN, "Columns to replace by their logarithms; repeatable."),
+    "bucket": _reading(TRAIN, "Columns to bin into categories, one bin per doubling, four with price:4; repeatable."),
+    "text": _reading(TRAIN, "Text columns, whose words are features; repeatable."),
+    "ngram": _reading(TRAIN, "Text columns: n-grams of up to n words."),
+    "skips": _reading(TRAIN, "Text columns: words that an n-gram may skip."),
+    "char_ngram": _reading(TRAIN, "Text columns: lengths of character n-grams, such as 3-5."),
     "date": _reading(
-        PARSE,
+        TRAIN,
         "Date columns: features for hour, weekday, month and the date itself; when:dmy or when:mdy for 31/01/2024 "
         "or 01/31/2024; repeatable.",
     ),
     "interactions": _reading(
-        PARSE,
+        TRAIN,
         "Crossed features: ab, abc or :: by first letters of namespaces, city*device by name; repeatable.",
         "--interactions",
         "-q",

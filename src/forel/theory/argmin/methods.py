@@ -1,4 +1,4 @@
-"""The method of every combination of geometry, penalty and set: for ``forel dev methods``, the docs and the tests."""
+"""The method of every combination of geometry, penalty and set: for the docs and the tests."""
 
 from collections.abc import Mapping
 from functools import cache

@@ -20,80 +20,54 @@ from typing import TYPE_CHECKING, Any
 from forel.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from forel import (
-        cli,
-        data,
-        experts,
-        learner,
-        losses,
-        mlflow,
-        onnx,
-        ray,
-        report,
-        river,
-        sklearn,
-        store,
-        theory,
-        training,
-    )
-    from forel.data import read
-    from forel.learner.learner import Learner
-    from forel.learner.settings import Settings
-    from forel.sklearn import FTRLClassifier, FTRLRegressor
-    from forel.training.model import Model, evaluate, load, predict, save
-    from forel.training.train import train
+    from forel import cli as cli
+    from forel import data as data
+    from forel import experts as experts
+    from forel import learner as learner
+    from forel import losses as losses
+    from forel import mlflow as mlflow
+    from forel import onnx as onnx
+    from forel import ray as ray
+    from forel import report as report
+    from forel import river as river
+    from forel import sklearn as sklearn
+    from forel import store as store
+    from forel import theory as theory
+    from forel import training as training
+    from forel.data import read as read
+    from forel.learner.learner import Learner as Learner
+    from forel.learner.settings import Settings as Settings
+    from forel.sklearn import FTRLClassifier as FTRLClassifier
+    from forel.sklearn import FTRLRegressor as FTRLRegressor
+    from forel.training.model import Model as Model
+    from forel.training.model import evaluate as evaluate
+    from forel.training.model import load as load
+    from forel.training.model import predict as predict
+    from forel.training.model import save as save
+    from forel.training.train import train as train
 
-__all__ = [
-    "FTRLClassifier",
-    "FTRLRegressor",
-    "Learner",
-    "Model",
-    "Settings",
-    "cli",
-    "data",
-    "evaluate",
-    "experts",
-    "learner",
-    "load",
-    "losses",
-    "mlflow",
-    "onnx",
-    "predict",
-    "ray",
-    "read",
-    "report",
-    "river",
-    "save",
-    "sklearn",
-    "store",
-    "theory",
-    "train",
-    "training",
-]
-
-# The module and the name of what is not a package, as imported above for type checkers.
-_HOMES = {
-    "FTRLClassifier": ("sklearn", "FTRLClassifier"),
-    "FTRLRegressor": ("sklearn", "FTRLRegressor"),
-    "Learner": ("learner.learner", "Learner"),
-    "Settings": ("learner.settings", "Settings"),
-    "evaluate": ("training.model", "evaluate"),
-    "Model": ("training.model", "Model"),
-    "load": ("training.model", "load"),
-    "predict": ("training.model", "predict"),
-    "read": ("data", "read"),
-    "save": ("training.model", "save"),
-    "train": ("training.train", "train"),
+# The modules of names, and packages, as imported above for type checkers.
+_MODULES = {
+    **dict.fromkeys(("FTRLClassifier", "FTRLRegressor"), "forel.sklearn"),
+    **dict.fromkeys(("Model", "evaluate", "load", "predict", "save"), "forel.training.model"),
+    "Learner": "forel.learner.learner",
+    "Settings": "forel.learner.settings",
+    "read": "forel.data",
+    "train": "forel.training.train",
 }
+_PACKAGES = (
+    *("cli", "data", "experts", "learner", "losses", "mlflow", "onnx"),
+    *("ray", "report", "river", "sklearn", "store", "theory", "training"),
+)
+__all__ = sorted([*_MODULES, *_PACKAGES])
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'forel' has no attribute {name!r}; it has {', '.join(__all__)}")
-    if name not in _HOMES:
+    if name in _PACKAGES:
         return importlib.import_module(f"forel.{name}")
-    module, attribute = _HOMES[name]
-    return getattr(importlib.import_module(f"forel.{module}"), attribute)
+    if name not in _MODULES:
+        raise AttributeError(f"module 'forel' has no attribute {name!r}; it has {', '.join(__all__)}")
+    return getattr(importlib.import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -1,10 +1,11 @@
 """Text for people: elements of a page, escaped when written, clean names, counts and numbers."""
 
 import math
+from collections.abc import Iterable, Sequence
 from typing import Any
 from xml.etree.ElementTree import Element, tostring
 
-__all__ = ["Element", "clean", "counted", "html", "number_text", "tag"]
+__all__ = ["Element", "clean", "counted", "html", "number_text", "table", "tag"]
 
 
 def tag(kind: str, /, *parts: "str | Element | None", **attributes: Any) -> Element:
@@ -23,6 +24,18 @@ def tag(kind: str, /, *parts: "str | Element | None", **attributes: Any) -> Elem
         elif part is not None:
             element.text = (element.text or "") + clean(part)
     return element
+
+
+def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[str | Element]], **attributes: Any) -> Element:
+    """Return a table that scrolls where the page is too narrow; the first cell of a row is its head.
+
+    >>> html(table("Sizes", ("name", "size"), [("a", "1")])).partition("<tr>")[2]
+    '<th scope="col">name</th><th scope="col">size</th></tr><tr><th scope="row">a</th><td>1</td></tr></table></div>'
+    """
+    head = tag("tr", *(tag("th", one, scope="col") if one else tag("td") for one in columns)) if columns else None
+    body = (tag("tr", tag("th", first, scope="row"), *(tag("td", cell) for cell in rest)) for first, *rest in rows)
+    shown = tag("table", tag("caption", caption), head, *body, **attributes)
+    return tag("div", shown, class_="scroll", tabindex="0", role="region", aria_label="table")
 
 
 def html(element: Element) -> str:

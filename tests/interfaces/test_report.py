@@ -21,7 +21,7 @@ from forel.data.clicks import write_clicks
 from forel.learner.grid import default_grid
 from forel.learner.settings import Settings
 from forel.report import page, plots, write_report
-from forel.report.chart import axis_for, linear_axis
+from forel.report.plots import axis_for, linear_axis
 from forel.training.history import Curve, History, certificate_values, mixture_weights
 from forel.training.train import train
 

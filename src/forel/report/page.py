@@ -6,20 +6,21 @@ from dataclasses import asdict
 from importlib.resources import files
 from typing import Any
 
-from forel.learner.settings import Settings
-from forel.markup import Element, counted, html, number_text, tag
+from forel.markup import Element, counted, html, number_text, table, tag
 from forel.report import plots
 from forel.store.atomic import atomic_writer
 from forel.training.history import History
-from forel.training.metrics import Report
 from forel.training.model import Model
-from forel.training.scores import scores, time_sentence
+from forel.training.scores import Score, scores, time_sentence
+from forel.training.slices import SliceTable
 
 __all__ = ["page", "write_report"]
 
 MAX_WEIGHTS = 20
 SLOT = "slot "  # before the number of a feature without a name
 UNNAMED = "To show the names of features in place of their slots, train with --names (in Python, names=True)."
+# The titles of metrics of slices; that of the loss is its own.
+OF_SLICES = {"rows": "rows", "loss": "", "auc": "AUC", "calibration": "calibration ratio", "accuracy": "accuracy"}
 
 
 def write_report(path: str | os.PathLike[str], trained: Model, history: History, **about: Any) -> None:
@@ -46,33 +47,18 @@ def page(trained: Model, history: History, *, source: Sequence[str] = (), comman
     >>> "site^&lt;news&gt;" in text, "<script" in text, "http" in text
     (True, False, False)
     """
-    settings = trained.learner.settings
-    measured = scores(trained)
-    largest = _largest(trained)
-    unit = f"{settings.title} (nats)" if trained.report.entropy is not None else settings.title
-    figures = [
-        plots.losses(history.curves["loss"], unit),
-        plots.calibration(trained.report),
-        _mixture(trained, history),
-        *_proof(trained, history, unit),
-    ]
+    run, loss, measured = trained.training, trained.learner.settings.title, scores(trained)
     main = tag(
         "main",
         tag("h1", "Training report"),
         tag("p", _lead(trained, source)),
-        _measures({one.name: one.report for one in measured}, settings.title),
+        _metrics(measured, loss),
         *(tag("p", f"{one}.") for one in measured),
-        tag("p", f"Warning: {trained.training.leak}.") if trained.training.leak is not None else None,
-        tag("div", *figures, class_="figures"),
+        None if run.leak is None else tag("p", f"Warning: {run.leak}."),
+        tag("div", *_figures(trained, history), class_="figures"),
         _experts(trained),
-        *(plots.slice_section(table, settings.title) for table in trained.training.slices),
-        tag(
-            "section",
-            tag("h2", "Largest contributions"),
-            tag("p", _sparsity(trained)),
-            plots.weights(largest),
-            tag("p", UNNAMED) if any(label.startswith(SLOT) for label, _ in largest) else None,
-        ),
+        *(_slices(one, loss) for one in run.slices),
+        _contributions(trained),
         _columns(trained),
         _problems(trained),
         tag("section", tag("h2", "Settings"), _settings(trained, source)),
@@ -92,67 +78,90 @@ def page(trained: Model, history: History, *, source: Sequence[str] = (), comman
 
 
 def _lead(trained: Model, source: Sequence[str]) -> str:
-    passes = len(trained.training.passes)
+    run, passes = trained.training, len(trained.training.passes)
     where = f" from {', '.join(source)}" if source else ""
     times = f", {passes} times" if passes > 1 else ""
-    time = time_sentence(trained.training.seconds, trained.training.compiling, passes * trained.training.rows)
-    return f"{counted(trained.training.rows, 'row')}{where}{times}, in {time}."
+    time = time_sentence(run.seconds, run.compiling, passes * run.rows)
+    return f"{counted(run.rows, 'row')}{where}{times}, in {time}."
 
 
-def _measures(columns: dict[str, Report], loss: str) -> Element:
-    each = {column: {name: (f, text) for f, name, text in r.lines(loss)} for column, r in columns.items()}
-    body = []
-    for name in next(iter(each.values())):
-        cells = []
-        for column, report in columns.items():
-            field, text = each[column].get(name, ("", ""))
-            value = repr(getattr(report, field)) if field else ""
-            identifier = f"{column} {field}".replace(",", "").replace(" ", "-")
-            cells.append(tag("td", tag("data", text, value=value, id=identifier)))
-        body.append(tag("tr", tag("th", name, scope="row"), *cells))
-    head = tag("tr", tag("td"), *(tag("th", column, scope="col") for column in columns))
-    caption = tag("caption", "Metrics")
-    return tag(
-        "div", tag("table", caption, head, *body), class_="scroll", tabindex="0", role="region", aria_label="table"
-    )
+def _metrics(measured: Sequence[Score], loss: str) -> Element:
+    """Return the table of metrics, with a column for each score."""
+    each = [(one, {title: (field, text) for field, title, text in one.report.lines(loss)}) for one in measured]
+    rows: list[list[str | Element]] = []
+    for title in each[0][1]:
+        rows.append([title])
+        for one, lines in each:
+            field, text = lines.get(title, ("", ""))
+            identifier = f"{one.name} {field}".replace(",", "").replace(" ", "-")
+            rows[-1].append(tag("data", text, value=repr(getattr(one.report, field)), id=identifier) if field else "")
+    return table("Metrics", ["", *(one.name for one in measured)], rows)
 
 
-def _mixture(trained: Model, history: History) -> Element | None:
-    curves, guarantee = history.curves.get("shares"), trained.learner.guarantee()
-    return plots.mixture(curves, str(guarantee)) if curves and guarantee is not None else None
+def _figures(trained: Model, history: History) -> list[Element | None]:
+    """Return the plots; the certificate is a sentence where it has no curve."""
+    run, loss, curves = trained.training, trained.learner.settings.title, history.curves
+    unit = loss if trained.report.entropy is None else f"{loss} (nats)"
+    figures = [plots.losses(curves["loss"], unit), plots.calibration(trained.report)]
+    guarantee = trained.learner.guarantee()
+    if curves.get("shares") and guarantee is not None:
+        figures.append(plots.mixture(curves["shares"], str(guarantee)))
+    if run.frontier is not None:
+        figures.append(plots.frontier(run.frontier, unit, run.certificate or ""))
+    elif run.certificate is not None:
+        caption = tag("figcaption", f"Certificate: {run.certificate}.")
+        figures.append(tag("figure", tag("h2", "Certificate"), caption))
+    return [*figures, plots.regret(curves.get("proof", {}), unit)]
 
 
 def _experts(trained: Model) -> Element | None:
     found = trained.inspect().mixture
     if found is None:
         return None
-    tables = (
-        tag("div", one, class_="scroll", tabindex="0", role="region", aria_label="table") for one in found.tables()
-    )
+    attributes = {"class_": "scroll", "tabindex": "0", "role": "region", "aria_label": "table"}
+    tables = (tag("div", one, **attributes) for one in found.tables())
     notes = (tag("p", note) for note in found.notes)
     return tag("section", tag("h2", "Experts"), tag("p", f"{found.headline}."), *tables, *notes)
 
 
-def _proof(trained: Model, history: History, unit: str) -> list[Element | None]:
-    curves = history.curves.get("proof")
-    frontier = plots.frontier(trained.training.frontier, unit, trained.training.certificate or "")
-    if frontier is None and trained.training.certificate is not None:
-        text = f"Certificate: {trained.training.certificate}."
-        frontier = tag("figure", tag("h2", "Certificate"), tag("figcaption", text))
-    return [frontier, plots.regret(curves, unit) if curves else None]
+def _slices(found: SliceTable, loss: str) -> Element:
+    """Return the section of a column; ``loss`` is the title of the loss."""
+    reports = [{field: text for field, _, text in one.report.lines(loss)} for one in found.slices]
+    fields = [field for field in OF_SLICES if any(field in report for report in reports)]
+    rows: list[list[str | Element]] = []
+    for one, texts in zip(found.slices, reports, strict=True):
+        shown = {field: tag("data", texts[field], value=repr(getattr(one.report, field))) for field in texts}
+        rows.append([one.value, *(shown.get(field, "") for field in fields)])
+    columns = [found.column, *(OF_SLICES[field] or loss for field in fields)]
+    shown_table = table(f"Progressive metrics by {found.column}", columns, rows)
+    return tag("section", tag("h2", f"By {found.column}"), shown_table)
 
 
-def _sparsity(trained: Model) -> str:
+def _contributions(trained: Model) -> Element:
+    """Return the section of the features that add most to a margin, with a bar for each."""
     nonzero, slots = trained.learner.nonzeros, trained.learner.features
-    named = f"; names of {counted(len(trained.names), 'feature')} are known" if trained.names is not None else ""
-    return f"Weights that are not 0: {nonzero:,} of {counted(slots, 'slot')} ({nonzero / slots:.2%}){named}."
-
-
-def _largest(trained: Model) -> list[tuple[str, float]]:
+    named = "" if trained.names is None else f"; names of {counted(len(trained.names), 'feature')} are known"
+    sparsity = f"Weights that are not 0: {nonzero:,} of {counted(slots, 'slot')} ({nonzero / slots:.2%}){named}."
     found = sorted(trained.inspect(MAX_WEIGHTS).weights, key=lambda one: (-one.contribution, one.slot))
-    names = [one.name or f"{SLOT}{one.slot}" for one in found]
-    labels = [name if one.label is None else f"{name}, {one.label}" for name, one in zip(names, found, strict=True)]
-    return [(label, one.contribution) for label, one in zip(labels, found, strict=True)]
+    longest = max((abs(one.contribution) for one in found), default=0.0) or 1.0
+    rows = []
+    for one in found:
+        name, width = one.name or f"{SLOT}{one.slot}", 50 * abs(one.contribution) / longest
+        sign, left = ("down", 50 - width) if one.contribution < 0 else ("up", 50.0)
+        bar = tag("rect", x=left, y=1, width=width, height=8, class_=sign)
+        middle = tag("line", x1=50, x2=50, y1=0, y2=10, class_="middle")
+        style = {"viewBox": "0 0 100 10", "preserveAspectRatio": "none", "class_": "bar", "aria_hidden": "true"}
+        value = tag("data", f"{one.contribution:+.4f}".replace("-", "−"), value=repr(one.contribution))
+        label = name if one.label is None else f"{name}, {one.label}"
+        rows.append((label, tag("svg", bar, middle, **style), value))
+    text = "Standard deviation of what features add to a margin; values above average increase it where it is positive"
+    return tag(
+        "section",
+        tag("h2", "Largest contributions"),
+        tag("p", sparsity),
+        table(text, ("feature", "−  0  +", "contribution"), rows, id="weights") if rows else None,
+        tag("p", UNNAMED) if any(label.startswith(SLOT) for label, *_ in rows) else None,
+    )
 
 
 def _columns(trained: Model) -> Element | None:
@@ -160,49 +169,33 @@ def _columns(trained: Model) -> Element | None:
     columns = trained.training.columns[:MAX_WEIGHTS]
     if not columns:
         return None
-    titles = "column", "features", "std. dev. of its contribution", "alone"
-    lines = (
+    rows = [
         (one.column, f"{one.features:,}", f"{one.spread:.4f}", "" if one.alone is None else f"{one.alone:.4f}")
         for one in columns
-    )
-    body = (tag("tr", tag("th", first, scope="row"), *(tag("td", cell) for cell in rest)) for first, *rest in lines)
+    ]
     alone = "AUC" if trained.report.auc is not None else "squared correlation with labels"
-    caption = tag("caption", f"What columns add to a margin, over a sample of the rows; alone: the {alone} of it")
-    table = tag("table", caption, tag("tr", *(tag("th", one, scope="col") for one in titles)), *body)
-    return tag(
-        "section",
-        tag("h2", "Largest columns"),
-        tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="table"),
-    )
+    caption = f"What columns add to a margin, over a sample of the rows; alone: the {alone} of it"
+    shown = table(caption, ("column", "features", "std. dev. of its contribution", "alone"), rows)
+    return tag("section", tag("h2", "Largest columns"), shown)
 
 
 def _problems(trained: Model) -> Element | None:
-    if not trained.training.problems.count:
+    found = trained.training.problems
+    if not found.count:
         return None
-    messages = (tag("li", message) for message in trained.training.problems.messages)
-    text = f"Skipped {counted(trained.training.problems.count, 'malformed example')}, such as:"
-    return tag("section", tag("h2", "Problems"), tag("p", text), tag("ul", *messages))
+    text = f"Skipped {counted(found.count, 'malformed example')}, such as:"
+    messages = tag("ul", *(tag("li", message) for message in found.messages))
+    return tag("section", tag("h2", "Problems"), tag("p", text), messages)
 
 
 def _settings(trained: Model, source: Sequence[str]) -> Element:
-    own = trained.learner.settings
+    own, passes = trained.learner.settings, trained.training.passes
     described = {name: own.describe(name) for name in ("filters", "full_filters")}
-    settings = {**asdict(own), "loss": _loss_name(own), **described}
+    settings = {**asdict(own), "loss": own.loss_function.name, **described}
     # Kinds of columns are detected while reading, and not an option.
     reading = {name: value for name, value in trained.extra["reading"].items() if name != "kinds"}
-    facts = {**settings, **reading, "passes": len(trained.training.passes), "files": ", ".join(source) or None}
-    if len(trained.training.passes) > 1:
-        facts["loss in each pass"] = ", ".join(
-            number_text(report.loss, decimals=6) for report in trained.training.passes
-        )
-    rows = (
-        tag("tr", tag("th", name.replace("_", " "), scope="row"), tag("td", str(value)))
-        for name, value in facts.items()
-        if value is not None
-    )
-    table = tag("table", tag("caption", "Settings and options"), *rows, class_="facts")
-    return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="table")
-
-
-def _loss_name(settings: Settings) -> str:
-    return str(settings.loss_function.name)
+    facts = {**settings, **reading, "passes": len(passes), "files": ", ".join(source) or None}
+    if len(passes) > 1:
+        facts["loss in each pass"] = ", ".join(number_text(report.loss, decimals=6) for report in passes)
+    rows = [(name.replace("_", " "), str(value)) for name, value in facts.items() if value is not None]
+    return table("Settings and options", (), rows, class_="facts")

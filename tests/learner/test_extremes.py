@@ -10,7 +10,6 @@ from forel.learner.grid import default_grid
 from forel.learner.learner import Learner
 from forel.learner.settings import Settings
 from forel.sklearn import FTRLClassifier
-from forel.store.learners import pack_learner
 from forel.training.model import save
 from forel.training.train import train
 
@@ -41,9 +40,9 @@ def ordinary(model, rounds=2, column=2):
 
 def finite(model):
     """Check everything that a file would store, and all predictions; return the weights."""
-    pack_learner(model)  # refuses what is not finite
     lanes, weights = model.state, model.weights
-    arrays = (lanes.records, lanes.scales, lanes.totals, weights, model.bias)
+    mixed = () if model.mixture is None else model.mixture.pack().values()
+    arrays = (lanes.records, *lanes.tables.values(), lanes.scales, lanes.totals, weights, model.bias, *mixed)
     assert all(np.isfinite(array).all() for array in arrays)
     if model.certified:
         proof = model.certificate()

@@ -14,7 +14,7 @@ from forel.training.model import load, save
 pytestmark = pytest.mark.usefixtures("interpreted", "unsynced")  # the content of a file does not depend on compiling
 
 
-@pytest.mark.parametrize("where", ["write_container", "os.chmod", "os.fsync"])
+@pytest.mark.parametrize("where", ["replace", "chmod", "fsync"])
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
 def test_a_failed_write_keeps_the_old_file_and_leaves_no_temporary_file(where, number, tmp_path, monkeypatch):
     save(tmp_path / "m", Learner(2, Settings()), {"old": True})
@@ -23,7 +23,7 @@ def test_a_failed_write_keeps_the_old_file_and_leaves_no_temporary_file(where, n
     def fail(*_, **__):
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(f"forel.store.files.{where}", fail)
+    monkeypatch.setattr(os, where, fail)
     with pytest.raises(OSError, match=f"m: could not be written .{os.strerror(number)}.; an existing file") as e:
         save(tmp_path / "m", Learner(2, Settings()), {"old": False})
     assert e.value.errno == number

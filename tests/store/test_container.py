@@ -1,74 +1,50 @@
-"""The container of model files: the bytes of safetensors, written in chunks."""
+"""Model files are written in chunks, and are files of safetensors."""
 
-import io
 import json
 import zlib
 
 import numpy as np
 import pytest
 from safetensors.numpy import load as parse
-from safetensors.numpy import save as serialize
 
 from forel.learner.learner import Learner
 from forel.learner.settings import Settings
-from forel.store import container, files, learners
-from forel.store.container import ChunkedArray, write_container
+from forel.store import files
+from forel.store.files import Rows, write_file
 from forel.store.learners import pack_learner
 from forel.training.model import save
-from tests.store.cases import N, learned
+from tests.store.cases import N, header_and_arrays, learned
 
 pytestmark = pytest.mark.usefixtures("interpreted", "unsynced")
 
-
-def chunked(array, rows=2):
-    return ChunkedArray(
-        array.dtype, array.shape, lambda: (array[a : a + rows].copy() for a in range(0, len(array), rows))
-    )
+TYPES = ("float64", "int64", "float32", "uint32", "int32", "float16", "uint8")
 
 
-def text_of(checks):
-    return {"forel": json.dumps(dict(checks), sort_keys=True) + ' "\\\n\t\x01 é'}
-
-
-def written(arrays, metadata=text_of):
-    file = io.BytesIO()
-    write_container(file, arrays, metadata)
-    return file.getvalue()
-
-
-def expected(arrays, metadata=text_of):
-    return serialize(arrays, metadata({name: zlib.crc32(array.tobytes()) for name, array in arrays.items()}))
-
-
-def test_bytes_are_those_of_safetensors_for_every_type_and_shape():
-    arrays = {
-        f"{name} é": np.arange(6 if name != "bool" else 2).astype(name).reshape(-1, 2, 1) for name in container.TYPES
-    }
+def test_safetensors_reads_every_type_and_shape(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "WRITTEN_BYTES", 8)
+    arrays = {f"{name} é": np.arange(6).astype(name).reshape(-1, 2, 1) for name in TYPES}
     arrays |= {"a": np.zeros((0, 3)), "b": np.ones((5, 1), np.float32), "none": np.zeros(0, np.uint8)}
-    assert written(arrays) == expected(arrays)
-    assert written({name: chunked(array) for name, array in arrays.items()}) == expected(arrays)
+    arrays |= {"turned": np.arange(6.0).reshape(2, 3).T}
+    header = {"text": ' "\\\n\t\x01 é'}
+    write_file(tmp_path / "whole", header, arrays)
+    write_file(tmp_path / "chosen", header, {name: Rows(one, np.arange(len(one))) for name, one in arrays.items()})
+    assert (tmp_path / "whole").read_bytes() == (tmp_path / "chosen").read_bytes()
+    found, held = header_and_arrays(tmp_path / "whole")
+    assert found["text"] == header["text"]
+    assert held.keys() == arrays.keys()
+    for name, array in arrays.items():
+        assert (held[name].dtype, held[name].shape, held[name].tolist()) == (array.dtype, array.shape, array.tolist())
+    checks = parse((tmp_path / "whole").read_bytes())["checks"]
+    assert checks.tolist() == [zlib.crc32(arrays[name].tobytes()) for name in sorted(arrays)]
 
 
-def test_arrays_are_written_again_where_checksums_are_shorter_than_assumed():
-    """Over many arrays, headers of all lengths modulo 8 occur, and checksums of fewer than ten digits."""
-    written_twice = 0
-    for k in range(200):
-        array, count = np.arange(k, k + 5), [0]
-
-        def chunks(array=array, count=count):
-            count[0] += 1
-            yield array[:3]
-            yield array[3:]
-
-        def metadata(checks, k=k):
-            return {"forel": json.dumps(dict(checks), sort_keys=True) + "x" * (k % 8)}
-
-        whole = {"a": array, "z": np.ones(2)}
-        parts = {**whole, "a": ChunkedArray(array.dtype, array.shape, chunks)}
-        assert written(parts, metadata) == expected(whole, metadata)
-        assert count[0] <= 2
-        written_twice += count[0] == 2
-    assert 0 < written_twice < 50
+def test_arrays_are_aligned(tmp_path):
+    write_file(tmp_path / "m", {}, {"a": np.zeros(3, np.uint8), "b": np.zeros(5), "c": np.zeros(1, np.float16)})
+    data = (tmp_path / "m").read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    places = {name: one["data_offsets"][0] for name, one in json.loads(data[8 : 8 + size]).items() if "dtype" in one}
+    assert size % 8 == 0
+    assert sorted(places, key=places.get) == ["b", "c", "a", "checks"]
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -82,13 +58,13 @@ def test_arrays_are_written_again_where_checksums_are_shorter_than_assumed():
     ],
 )
 def test_models_in_chunks_have_the_bytes_of_whole_arrays(options, keywords, sparse, tmp_path, monkeypatch):
-    """The reference packs whole tables, and safetensors writes them."""
+    """The reference packs whole tables, and safetensors reads them."""
     model = learned(*(40 * N, options, None, 1) if sparse else (N, options), **keywords)
     lanes, slots = model.state, model.features + 1
     if not sparse:
         lanes.numbers[-2] = 1  # the feature that the rows do not have
     touched = lanes.nonzero_rows()
-    monkeypatch.setattr(learners, "CHUNK_BYTES", 64)
+    monkeypatch.setattr(files, "WRITTEN_BYTES", 64)
     save(tmp_path / "m", model)
     stored = (tmp_path / "m").read_bytes()
     arrays = parse(stored)
@@ -100,8 +76,6 @@ def test_models_in_chunks_have_the_bytes_of_whole_arrays(options, keywords, spar
     if sparse:
         assert arrays["slots"].tolist() == touched.tolist()
         assert touched.size < slots
-    header = json.loads(stored[8 : 8 + int.from_bytes(stored[:8], "little")])
-    assert stored == serialize(arrays, header["__metadata__"])
 
 
 def test_a_mixture_in_chunks_has_the_bytes_of_whole_arrays(tmp_path, monkeypatch):
@@ -109,14 +83,14 @@ def test_a_mixture_in_chunks_has_the_bytes_of_whole_arrays(tmp_path, monkeypatch
     model = Learner(50, Settings(alpha=(0.1, 1.0), rate="scale_free"))
     model.learn(np.where(rng.random((20, 50)) < 0.1, 1.0, 0.0), rng.integers(2, size=20))
     save(tmp_path / "whole", model)
-    monkeypatch.setattr(learners, "CHUNK_BYTES", 8)
+    monkeypatch.setattr(files, "WRITTEN_BYTES", 8)
     save(tmp_path / "chunks", model)
     assert (tmp_path / "chunks").read_bytes() == (tmp_path / "whole").read_bytes()
 
 
 @pytest.mark.parametrize("table", ["state", "reach"])
 def test_numbers_that_are_not_finite_are_found_in_any_chunk(table, tmp_path, monkeypatch):
-    monkeypatch.setattr(learners, "CHUNK_BYTES", 64)
+    monkeypatch.setattr(files, "WRITTEN_BYTES", 64)
     model = learned(40 * N, Settings(rate="scale_free"), rounds=1)
     seen = model.state.nonzero_rows()
     model.state.tables[table][seen[-1]] = np.nan
@@ -126,19 +100,9 @@ def test_numbers_that_are_not_finite_are_found_in_any_chunk(table, tmp_path, mon
 
 
 def test_no_chunk_is_larger_than_the_limit(monkeypatch):
-    monkeypatch.setattr(learners, "CHUNK_BYTES", 100)
+    monkeypatch.setattr(files, "WRITTEN_BYTES", 100)
     model = learned(40 * N, rounds=1)
     _, arrays = pack_learner(model)
     sizes = [chunk.nbytes for chunk in arrays["state"].chunks()]
     assert len(sizes) > 1
     assert max(sizes) <= 100
-
-
-def test_a_failed_write_of_a_chunk_is_raised(tmp_path, monkeypatch):
-    class Full(io.BytesIO):
-        def write(self, data):
-            raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(files, "open", lambda *_: pytest.fail("not used"), raising=False)
-    with pytest.raises(OSError, match="No space left"):
-        write_container(Full(), {"a": chunked(np.arange(5))}, text_of)

@@ -65,7 +65,6 @@ FIELDS = [
     *(("extra", v) for v in (None, [], 3)),
     *(("estimator", v) for v in ([], 3)),
     *(("bits", v) for v in (0, 1, 32, 10**9, "a", True)),
-    *(("checks", v) for v in ({}, None, [])),
     *(("version", v) for v in (0, "1", None, 1.0, True)),
     *(("format", v) for v in ("other", None)),
 ]

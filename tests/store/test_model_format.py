@@ -15,12 +15,12 @@ from tests.files import make
 from tests.fuzz.sentences import uncompiled
 from tests.store.cases import header_and_arrays, rewritten
 
-COMMON = "bits check checks dtype estimator extra features format kind rounds settings version written_by"
+COMMON = "bits check dtype estimator extra features format kind rounds settings version written_by"
 LEARNER = f"{COMMON} certified classes gradient_lanes weight"
 # The fields and arrays of each file of version 1. Whoever changes them, changes the version once there is a release.
 CONTENT = {
-    "linear": (LEARNER, "dual state totals"),
-    "mixture": (f"{LEARNER} share", "dual ledger reach state totals"),
+    "linear": (LEARNER, "state totals"),
+    "mixture": (f"{LEARNER} share", "ledger reach state totals"),
     "serving": (f"{COMMON} lanes link mixed", "bias slots weights"),
 }
 SETTINGS = (

@@ -330,7 +330,7 @@ def test_too_large_models_raise_memory_errors(monkeypatch, tmp_path, clicks):
         State(1 << 40, Settings(), 1)
     save(tmp_path / "m", Learner(4, Settings()))
     with store_files.open_file(tmp_path / "m") as file:
-        header = {k: v for k, v in file.header.items() if k not in ("check", "checks", "format", "version")}
+        header = {k: v for k, v in file.header.items() if k not in ("check", "format", "version")}
         arrays = {name: file.array(name, "f4" if name == "state" else "f8", file.shape(name)) for name in
                   ("state", "totals")}  # fmt: skip
     arrays["slots"] = np.arange(len(arrays["state"]), dtype=np.int64)

@@ -4,7 +4,6 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file
 from scipy.special import expit
 
 import forel
@@ -16,6 +15,7 @@ from forel.store.mixtures import NEGLIGIBLE
 from forel.training.model import save
 from forel.training.train import train
 from tests.interfaces.test_cli import run
+from tests.store.cases import header_and_arrays
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -87,7 +87,7 @@ def test_stated_losses_and_sizes_are_those_of_rows_and_files(alpha, tmp_path):
     assert choice.mixed is bool(min(losses) > 1.01 * mixture_loss)
     for one, size in ((serving_model(model), choice.bytes), (serving_model(model, mixed=True), choice.mixture_bytes)):
         save(tmp_path / "s", one)
-        assert sum(array.nbytes for array in load_file(tmp_path / "s").values()) == size
+        assert sum(array.nbytes for array in header_and_arrays(tmp_path / "s")[1].values()) == size
     message = str(choice)
     for number in (
         f"{min(losses):.6f}",
@@ -148,5 +148,5 @@ def test_commands_print_the_choice(tmp_path):
     model = forel.load(tmp_path / "s").learner
     chosen = shown.partition("Serving: ")[2].partition(" instead of ")[0]
     assert (model.mixture is None) is (" alone (" in chosen)
-    size = sum(array.nbytes for array in load_file(tmp_path / "s").values())
+    size = sum(array.nbytes for array in header_and_arrays(tmp_path / "s")[1].values())
     assert f"({size:,} bytes of weights)" in chosen

@@ -230,7 +230,7 @@ def test_a_failed_checkpoint_ends_the_run_and_keeps_the_last_one(folder, tmp_pat
     def fail(*_, **__):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("forel.store.files.write_container", fail)
+    monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(OSError, match=r"No space left on device.; an existing file is unchanged; free some space"):
         train(folder / "a.vw", SETTINGS, checkpoint=path, checkpoint_every=1, resume=True, **OPTIONS)
     assert path.read_bytes() == before

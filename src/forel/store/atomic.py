@@ -11,7 +11,7 @@ import shutil
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, Literal
 
 from forel.validation import refuse
 
@@ -22,8 +22,7 @@ except ImportError:  # without file locks, nothing is locked
     fcntl = None
 
 __all__ = [
-    "Path", "atomic_writer", "check_outputs", "exclusive_lock", "permissions", "remove_leftovers", "sync",
-    "temporary_path", "try_lock", "write_error",
+    "Path", "atomic_writer", "check_outputs", "exclusive_lock", "remove_leftovers", "temporary_path", "try_lock",
 ]  # fmt: skip
 
 Path = str | os.PathLike[str]
@@ -78,8 +77,8 @@ def _identity(path: Path) -> object:
 
 
 @contextmanager
-def atomic_writer(path: Path) -> Iterator[Callable[[str], object]]:
-    """Yield a function that writes text to a temporary file, which replaces ``path`` at the end of the block.
+def atomic_writer(path: Path, mode: Literal["t", "b"] = "t") -> Iterator[Callable[[Any], object]]:
+    """Yield a function that writes text or bytes to a temporary file, which replaces ``path`` at the end of the block.
 
     If the block raises, the old file stays unchanged. Pipes and devices are written to directly. A failed write raises
     an ``OSError`` that names the path.
@@ -99,23 +98,24 @@ def atomic_writer(path: Path) -> Iterator[Callable[[str], object]]:
     if regular:
         remove_leftovers(target)
     with _write_errors(path):
-        file = open(name, "x" if regular else "w", encoding="utf-8")  # noqa: SIM115
+        file = open(name, ("x" if regular else "w") + mode, encoding="utf-8" if mode == "t" else None)  # noqa: SIM115
     try_lock(file.fileno())
 
-    def write(text: str) -> None:
+    def write(data: Any) -> None:
         with _write_errors(path):
-            file.write(text)
+            file.write(data)
 
     try:
         yield write
         with _write_errors(path):
             file.flush()
             if regular:
-                os.chmod(name, permissions(target, file.fileno()))
+                os.chmod(name, (target if target.exists() else pathlib.Path(name)).stat().st_mode & 0o777)
                 os.fsync(file.fileno())
             file.close()
             if regular:
                 os.replace(name, target)
+                _sync(target.parent)
     finally:
         with suppress(OSError):
             file.close()  # flushing its buffer may fail as well
@@ -153,37 +153,29 @@ def _locked(path: pathlib.Path) -> Iterator[bool]:
         os.close(handle)
 
 
-def sync(path: pathlib.Path, flags: int) -> None:
-    """Flush a file or folder to the disk."""
-    handle = os.open(path, flags)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def permissions(target: pathlib.Path, new: int) -> int:
-    """Return the permissions of the file to replace, or those of the ``new`` open file if there is none to replace."""
-    return (target.stat() if target.exists() else os.fstat(new)).st_mode & 0o777
-
-
-def write_error(path: Path, error: OSError) -> OSError:
-    """Return an ``OSError`` that names the path and a remedy."""
-    number = error.errno
-    if number is None:
-        return OSError(f"{path}: could not be written ({error}); an existing file is unchanged")
-    what = f"could not be written ({os.strerror(number)}); an existing file is unchanged"
-    return OSError(number, f"{path}: {what}; {REMEDIES.get(number, 'try again, or elsewhere')}")
+def _sync(folder: pathlib.Path) -> None:
+    """Flush a folder to the disk, where the system can: its files are complete either way."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 @contextmanager
 def _write_errors(path: Path) -> Iterator[None]:
+    """Raise an ``OSError`` that names the path and a remedy in place of others, but of closed pipes."""
     try:
         yield
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise write_error(path, error) from error
+        number = error.errno
+        reason = str(error) if number is None else os.strerror(number)
+        what = f"{path}: could not be written ({reason}); an existing file is unchanged"
+        remedy = REMEDIES.get(number or 0, "try again, or elsewhere")
+        raise OSError(number, f"{what}; {remedy}") from error
 
 
 def try_lock(handle: int) -> bool:

@@ -1,15 +1,16 @@
-"""Model files: a header and named arrays, written atomically and verified on reading.
+"""Model files: a header and named arrays in the format of safetensors, written atomically and verified on reading.
 
-The container is safetensors, which holds numbers and text and no code. The header is one JSON text with sorted keys in
-one entry of the container's metadata, because the container does not preserve the order of several entries.
+The format holds numbers and text and no code. The header is one JSON text with sorted keys in one entry of the
+metadata, because safetensors does not preserve the order of several entries. The last array has the checksums of all
+others, so that these are written while they are computed.
 """
 
 import json
+import math
 import os
-import pathlib
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,51 +18,74 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from safetensors import SafetensorError, safe_open
 
-from forel.store.atomic import Path, permissions, sync, temporary_path, try_lock, write_error
-from forel.store.container import ChunkedArray, array_bytes, write_container
+from forel.store.atomic import Path, atomic_writer
 from forel.store.header import VERSION, ModelFileError, canonical_json, checked_header, damaged
+from forel.validation import all_finite
 from forel.version import __version__
 
-__all__ = ["ModelFile", "open_file", "write_file"]
+__all__ = ["ModelFile", "Rows", "open_file", "write_file"]
 
-ENTRY, FORMAT = "forel", "forel"
-START = b'{"__metadata__":{"forel":'  # of the container's header, after its length in 8 bytes
-CHUNK_BYTES = 1 << 24  # size of the chunks that arrays are read in
+ENTRY, FORMAT, CHECKS = "forel", "forel", "checks"
+START = b'{"__metadata__":{"forel":'  # of the JSON text of safetensors, after its length in 8 bytes
+WRITTEN_BYTES = 1 << 20  # size of chunks: memory of this size is used again by the next chunk, instead of new memory
+READ_BYTES = 1 << 24
+DTYPES = {"f": "F", "i": "I", "u": "U"}  # of safetensors, before the number of bits
 
 
-def write_file(path: Path, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any] | ChunkedArray]) -> None:
-    """Write a header and arrays to a temporary file, sync it, and rename it to ``path``."""
-    target = pathlib.Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a table, all or the ``chosen`` ones, which are copied in chunks while they are written."""
+
+    table: NDArray[Any]
+    chosen: NDArray[np.int64] | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of all rows."""
+        return (len(self.table) if self.chosen is None else self.chosen.size, *self.table.shape[1:])
+
+    def chunks(self) -> Iterator[NDArray[Any]]:
+        """Yield the rows in contiguous chunks."""
+        step = max(1, WRITTEN_BYTES * len(self.table) // max(self.table.nbytes, 1))
+        for start in range(0, self.shape[0], step):
+            part = slice(start, start + step)
+            yield np.ascontiguousarray(self.table[part if self.chosen is None else self.chosen[part]])
+
+
+def write_file(path: Path, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any] | Rows]) -> None:
+    """Write a header and arrays to a file, which is replaced atomically; raise for numbers that are not finite."""
+    if os.path.exists(path) and not os.path.isfile(path):
         raise ValueError(f"{path}: got a folder or a device, expected the name of a file")
     full = {**header, "format": FORMAT, "version": VERSION, "written_by": __version__}
-
-    def metadata(checks: Mapping[str, int]) -> dict[str, str]:
-        checked = {**full, "checks": checks}
-        checked["check"] = zlib.crc32(canonical_json(checked).encode())
-        return {ENTRY: canonical_json(checked)}
-
-    temporary = pathlib.Path(temporary_path(target))
-    try:
-        with open(temporary, "xb") as file:
-            try_lock(file.fileno())
-            contiguous = {name: _contiguous(array) for name, array in arrays.items()}
-            write_container(file, contiguous, metadata)
-            os.chmod(temporary, permissions(target, file.fileno()))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-        with suppress(OSError):  # not every system can sync a folder, and the file is complete either way
-            sync(target.parent, os.O_RDONLY)
-    except OSError as error:
-        raise write_error(path, error) from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink()
+    full["check"] = zlib.crc32(canonical_json(full).encode())
+    rows = {name: one if isinstance(one, Rows) else Rows(np.ascontiguousarray(one)) for name, one in arrays.items()}
+    names = sorted(rows, key=lambda name: (-rows[name].table.itemsize, name))  # so that numbers are aligned
+    checks = dict.fromkeys(sorted(rows), 0)
+    with atomic_writer(path, "b") as write:
+        write(_start(full, {name: rows[name] for name in names} | {CHECKS: Rows(np.zeros(len(names), np.uint32))}))
+        for name in names:
+            for chunk in rows[name].chunks():
+                if chunk.dtype.kind == "f" and not all_finite(chunk):
+                    raise ValueError(
+                        f"model: got {name} with NaN or infinity, expected finite numbers; nothing was written"
+                    )
+                write(chunk)
+                checks[name] = zlib.crc32(chunk.data, checks[name])
+        write(np.array([*checks.values()], np.uint32))
 
 
-def _contiguous(array: NDArray[Any] | ChunkedArray) -> NDArray[Any] | ChunkedArray:
-    return array if isinstance(array, ChunkedArray) else np.ascontiguousarray(array)
+def _start(header: Mapping[str, Any], arrays: Mapping[str, Rows]) -> bytes:
+    """Return what is before the arrays in a file of safetensors."""
+    content: dict[str, Any] = {"__metadata__": {ENTRY: canonical_json(header)}}
+    start = 0
+    for name, rows in arrays.items():
+        kind, end = rows.table.dtype, start + rows.table.itemsize * math.prod(rows.shape)
+        dtype = f"{DTYPES[kind.kind]}{8 * kind.itemsize}"
+        content[name] = {"dtype": dtype, "shape": rows.shape, "data_offsets": [start, end]}
+        start = end
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text
 
 
 @dataclass(frozen=True)
@@ -71,17 +95,19 @@ class ModelFile:
     Parameters
     ----------
     header : the header
-    handle : the open container
+    handle : the open file of safetensors
+    checks : the checksum of each array
     used : names of the arrays that were accessed; a valid model accesses all of them
     """
 
     header: dict[str, Any]
     handle: Any
+    checks: Mapping[str, int]
     used: set[str] = field(default_factory=set)
 
     def has(self, name: str) -> bool:
         """Return whether there is an array of this name."""
-        return name in self.header["checks"]
+        return name in self.checks
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Return the shape of an array, without reading it."""
@@ -89,10 +115,6 @@ class ModelFile:
             raise ModelFileError(f"there is no array {name!r}")
         self.used.add(name)
         return tuple(self.handle.get_slice(name).get_shape())
-
-    def names(self, prefix: str) -> list[str]:
-        """Return the names of all arrays with a prefix."""
-        return sorted(name for name in self.header["checks"] if name.startswith(prefix))
 
     def array(self, name: str, dtype: DTypeLike, shape: tuple[int, ...]) -> NDArray[Any]:
         """Return an array, which must have this type and shape."""
@@ -106,17 +128,19 @@ class ModelFile:
         if self.shape(name) != shape:
             raise ModelFileError(f"{name!r} has the shape {self.shape(name)} where {shape} was expected")
         source, checksum, last = self.handle.get_slice(name), 0, None
-        row_bytes = np.dtype(dtype).itemsize * int(np.prod(shape[1:], dtype=object))
-        step = max(1, CHUNK_BYTES // max(row_bytes, 1))
+        row_bytes = np.dtype(dtype).itemsize * math.prod(shape[1:])
+        step = max(1, READ_BYTES // max(row_bytes, 1))
         for start in range(0, shape[0], step):
             chunk = source[start : min(start + step, shape[0])]
             if chunk.dtype != dtype:
                 raise ModelFileError(f"{name!r} has numbers of type {chunk.dtype} where {np.dtype(dtype)} was expected")
-            checksum = zlib.crc32(array_bytes(chunk), checksum)
+            if chunk.dtype.kind == "f" and not all_finite(chunk):
+                raise damaged(f"{name!r} holds invalid values")
+            checksum = zlib.crc32(chunk.data, checksum)
             if last is not None:
                 yield last
             last = start, chunk
-        if checksum != self.header["checks"][name]:
+        if checksum != self.checks[name]:
             raise ModelFileError(f"the checksum of {name!r} does not match")
         if last is not None:
             yield last
@@ -128,7 +152,7 @@ def open_file(path: Path) -> Iterator[ModelFile]:
     try:
         # Opened twice, because errors of safetensors have no errno.
         with open(path, "rb"), safe_open(os.fspath(path), framework="numpy") as handle:
-            yield ModelFile(_header(handle), handle)
+            yield _content(handle)
     except OSError as error:
         raise OSError(error.errno, f"{path}: could not be read ({error.strerror or error}); check the path") from error
     except MemoryError as error:
@@ -152,7 +176,7 @@ def _starts_as_model(path: Path) -> bool:
     return not any(start[4:8]) and START.startswith(start[8:])
 
 
-def _header(handle: Any) -> dict[str, Any]:
+def _content(handle: Any) -> ModelFile:
     text = (handle.metadata() or {}).get(ENTRY)
     header = None if text is None else json.loads(text)
     if not isinstance(header, dict) or header.get("format") != FORMAT:
@@ -162,6 +186,7 @@ def _header(handle: Any) -> dict[str, Any]:
     if not newer and header.get("check") != zlib.crc32(canonical_json(content).encode()):
         raise damaged("the checksum of the header does not match")
     header = checked_header(header)
-    if not isinstance(header["checks"], dict) or set(header["checks"]) != set(handle.keys()):
-        raise damaged("the arrays do not match the header")
-    return header
+    names, checks = sorted(set(handle.keys()) - {CHECKS}), handle.get_tensor(CHECKS)
+    if checks.dtype != np.uint32:
+        raise damaged("the checksums are not whole numbers")
+    return ModelFile(header, handle, dict(zip(names, checks.tolist(), strict=True)))

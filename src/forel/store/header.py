@@ -2,34 +2,40 @@
 
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from forel.learner.settings import Settings
 from forel.losses.margin import MarginLoss
-from forel.losses.vocabulary import VOCABULARY, built_in, by_name
-from forel.validation import refuse, whole
+from forel.losses.vocabulary import built_in, by_name
+from forel.validation import refuse
 from forel.version import __version__
 
 __all__ = [
-    "VERSION", "ModelFileError", "built_in_loss", "canonical_json", "check_fields", "checked_header", "damaged",
-    "header_int", "settings_from_json", "settings_to_json", "user_defined_loss", "validated_extra",
-    "validated_settings",
+    "VERSION", "ModelFileError", "built_in_loss", "canonical_json", "checked_header", "damaged", "settings_from_json",
+    "settings_to_json", "user_defined_loss", "validated_extra",
 ]  # fmt: skip
 
 VERSION = 1
-COMMON_FIELDS = (
-    "kind", "settings", "features", "dtype", "rounds", "extra", "estimator", "bits", "format", "version", "written_by",
-    "check", "checks",
-)  # fmt: skip
-LEARNER_FIELDS = ("classes", "certified", "weight", "gradient_lanes")
-FIELDS = {
+MANY = 1 << 62
+# The types of fields, which are all required; of whole numbers also their range.
+COMMON_FIELDS = {
+    "kind": str, "settings": dict, "features": range(1, MANY), "dtype": str, "rounds": range(MANY), "extra": dict,
+    "estimator": (dict, None), "bits": (range(1, 32), None), "format": str, "version": int, "written_by": str,
+    "check": int,
+}  # fmt: skip
+LEARNER_FIELDS = {
+    "classes": (range(2, MANY), None), "certified": bool, "weight": (int, float), "gradient_lanes": list,
+}  # fmt: skip
+SHARE = {"share": (float, int, None)}
+KEYED_FIELDS = {"by": str, "keys": list, "learner": str, "parts": list, "fallback": bool}
+FIELDS: dict[str, dict[str, Any]] = {
     "linear": LEARNER_FIELDS,
-    "mixture": (*LEARNER_FIELDS, "share"),
-    "keyed": (*LEARNER_FIELDS, "share", "by", "keys", "learner", "parts", "fallback"),
-    "serving": ("lanes", "link", "mixed"),
+    "mixture": LEARNER_FIELDS | SHARE,
+    "keyed": LEARNER_FIELDS | SHARE | KEYED_FIELDS,
+    "serving": {"lanes": range(1, MANY), "link": str, "mixed": (list, None)},
 }
-SETTINGS_FIELDS = tuple(field.name for field in dataclasses.fields(Settings))
+SETTINGS_FIELDS = {field.name: object for field in dataclasses.fields(Settings)} | {"bias": bool}
 
 
 class ModelFileError(ValueError):
@@ -66,26 +72,32 @@ def checked_header(header: Mapping[str, Any]) -> dict[str, Any]:
         raise ModelFileError(f"a model file of version {version}, written by {_writer(header)}; {here}")
     if not isinstance(kind, str) or kind not in FIELDS:
         raise ModelFileError(f"a model of unknown kind {kind!r}; update forel")
-    check_fields("a header", header, (*COMMON_FIELDS, *FIELDS[kind]), header)
+    _check_fields("a header", header, COMMON_FIELDS | FIELDS[kind], header)
+    _check_fields("settings", header["settings"], SETTINGS_FIELDS, header)
     return dict(header)
 
 
-def check_fields(what: str, content: Mapping[str, Any], names: Iterable[str], header: Mapping[str, Any]) -> None:
-    """Raise unless some content of a file has exactly these fields."""
-    known = set(names)
-    for name in sorted(content.keys() - known):
-        raise ModelFileError(f"{what} with an unknown field {name!r}; update to {_writer(header)}")
-    for name in sorted(known - content.keys()):
+def _check_fields(what: str, content: Mapping[str, Any], fields: Mapping[str, Any], header: Mapping[str, Any]) -> None:
+    """Raise unless some content of a file has exactly these fields, with values of their types."""
+    writer = _writer(header)
+    for name in sorted(content.keys() - fields.keys()):
+        raise ModelFileError(f"{what} with an unknown field {name!r}; update to {writer}")
+    for name in sorted(fields.keys() - content.keys()):
         raise damaged(f"{what} without the field {name!r}")
+    for name, allowed in fields.items():
+        if not any(_is_of(content[name], one) for one in (allowed if isinstance(allowed, tuple) else (allowed,))):
+            raise damaged(f"{what} with an invalid {name!r}")
+
+
+def _is_of(value: Any, allowed: Any) -> bool:
+    """Return whether a value of JSON has a type, is a whole number in a range, or is None."""
+    if isinstance(allowed, range):
+        return type(value) is int and value in allowed
+    return value is None if allowed is None else allowed in (object, type(value))
 
 
 def _writer(header: Mapping[str, Any]) -> str:
     return f"forel {header.get('written_by', 'of unknown version')}"
-
-
-def header_int(name: str, value: Any, low: int = 0) -> int:
-    """Return an integer field of a header; other JSON values, such as 1.0 and true, raise."""
-    return whole(name, value, low) if type(value) is int else whole(name, None, low)
 
 
 def validated_extra(extra: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -139,48 +151,24 @@ def built_in_loss(content: Mapping[str, Any]) -> MarginLoss | None:
     Quantile(q=0.9)
     """
     stored = content.get("loss")
-    if stored is None or (isinstance(stored, dict) and "own" in stored):
-        return None
     if isinstance(stored, dict):
-        return by_name(stored["name"], **stored["parameters"])
-    if not isinstance(stored, str) or stored not in VOCABULARY:
-        raise refuse("loss", stored, "the name of a loss")
-    return by_name(stored)
+        return None if "own" in stored else by_name(stored["name"], **stored["parameters"])
+    return None if stored is None else by_name(stored)
 
 
-def validated_settings(content: Any, header: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the settings of a header as JSON; raise for missing and for unknown fields."""
-    if not isinstance(content, dict):
-        raise damaged("the header has invalid values")
-    check_fields("settings", content, SETTINGS_FIELDS, header or {})
-    return content
-
-
-def settings_from_json(
-    content: Mapping[str, Any], loss: Any = None, header: Mapping[str, Any] | None = None
-) -> Settings:
+def settings_from_json(content: Mapping[str, Any], loss: Any = None) -> Settings:
     """Return the settings of a header.
 
     A user-defined function is never imported by its name in a file; the caller passes it as ``loss``.
     """
-    fields = dict(validated_settings(content, header))
-    header_int("seed", fields["seed"])
-    if type(fields["bias"]) is not bool:
-        raise refuse("bias", fields["bias"], "true or false")
-    for name in ("alpha", "beta", "l1", "l2", "radius", "memory"):
-        value = fields[name]
-        if name == "radius" and value is None:
-            continue
-        if any(isinstance(v, bool | str) for v in (value if isinstance(value, list) else [value])):
-            raise refuse(name, value, "numbers")
-    stored, known = fields["loss"], built_in_loss(fields)
-    if known is None:
-        if loss is None:
-            name = stored["own"] if isinstance(stored, dict) else stored
-            raise ModelFileError(f"trained with a user-defined loss, {name}; pass this function as loss")
-        fields["loss"] = loss
-    elif loss is not None:
+    stored, known = content["loss"], built_in_loss(content)
+    if known is None and loss is None:
+        name = stored["own"] if isinstance(stored, dict) else stored
+        raise ModelFileError(f"trained with a user-defined loss, {name}; pass this function as loss")
+    if known is not None and loss is not None:
         raise ModelFileError("trained with a built-in loss; load it without the argument loss")
-    elif isinstance(stored, dict):
-        fields["loss"] = known
-    return Settings(**fields)
+    used = stored if isinstance(stored, str) else known or loss
+    settings = Settings(**{**content, "loss": used})
+    if canonical_json({**settings_to_json(settings), "loss": stored}) != canonical_json(content):
+        raise damaged("the settings have invalid values")  # such as true in place of a number
+    return settings

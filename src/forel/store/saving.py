@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from forel.data import Names
 from forel.learner.keyed import KeyedModels
 from forel.store.atomic import Path
-from forel.store.container import ChunkedArray
-from forel.store.files import ModelFile, open_file, write_file
-from forel.store.header import damaged, header_int, validated_extra
+from forel.store.files import ModelFile, Rows, open_file, write_file
+from forel.store.header import damaged, validated_extra
 from forel.store.keyed import pack_keyed, unpack_keyed
 from forel.store.learners import LEARNERS, pack_learner, unpack_learner
 from forel.store.serving import ServingModel, pack_serving, unpack_serving
@@ -66,16 +65,12 @@ def write_model(
     >>> read_model(path).extra
     {'a': 1}
     """
-    header, parts = _pack(learner)
-    header |= {
-        "extra": validated_extra(extra),
-        "estimator": estimator,
-        "bits": None if names is None else names.bits,
-    }
-    kept = learner.slots if isinstance(learner, ServingModel) else None
-    name_arrays = {} if names is None else _pack_names(names, kept)
+    header, packed = _pack(learner)
+    bits = None if names is None else names.bits
+    header |= {"extra": validated_extra(extra), "estimator": estimator, "bits": bits}
+    name_arrays = {} if names is None else _pack_names(names, learner)
     others = {EXTRA_ARRAY + name: np.asarray(array, np.float64) for name, array in (arrays or {}).items()}
-    write_file(path, header, {**parts, **name_arrays, **others})
+    write_file(path, header, {**packed, **name_arrays, **others})
 
 
 def read_model(path: Path, loss: Any = None) -> Content:
@@ -83,17 +78,15 @@ def read_model(path: Path, loss: Any = None) -> Content:
     with open_file(path) as file:
         header = file.header
         learner = UNPACK[header["kind"]](file, loss)
-        if not isinstance(header["extra"], dict) or not isinstance(header["estimator"], dict | None):
-            raise damaged("the header has invalid values")
         names = None if header["bits"] is None else _unpack_names(file, header["bits"])
-        extra = file.names(EXTRA_ARRAY)
-        arrays = {name.removeprefix(EXTRA_ARRAY): file.array(name, np.float64, file.shape(name)) for name in extra}
-        if file.used != set(header["checks"]):
+        others = [name for name in file.checks if name.startswith(EXTRA_ARRAY)]
+        arrays = {name.removeprefix(EXTRA_ARRAY): file.array(name, np.float64, file.shape(name)) for name in others}
+        if file.used != set(file.checks):
             raise damaged("there are unexpected arrays")
         return Content(learner, header["extra"], names, header["estimator"], arrays)
 
 
-def _pack(learner: Any) -> tuple[dict[str, Any], Mapping[str, NDArray[Any] | ChunkedArray]]:
+def _pack(learner: Any) -> tuple[dict[str, Any], Mapping[str, NDArray[Any] | Rows]]:
     """Return the header and the arrays of a model."""
     if isinstance(learner, ServingModel):
         return pack_serving(learner)
@@ -105,19 +98,17 @@ def _pack(learner: Any) -> tuple[dict[str, Any], Mapping[str, NDArray[Any] | Chu
     raise refuse("model", type(learner).__name__, expected)
 
 
-def _pack_names(names: Names, kept: NDArray[Any] | None) -> dict[str, NDArray[Any]]:
-    """Return names as arrays: those of the ``kept`` slots, or of all slots if None."""
+def _pack_names(names: Names, learner: Any) -> dict[str, NDArray[Any]]:
+    """Return names as arrays, of a serving model those of the slots that it keeps."""
     slots, prints, lengths, text = names.pack()
-    if kept is not None:
-        mask = np.isin(slots, kept)
+    if isinstance(learner, ServingModel):
+        mask = np.isin(slots, learner.slots)
         text, slots, prints, lengths = text[np.repeat(mask, lengths)], slots[mask], prints[mask], lengths[mask]
     return dict(zip(NAMES, (slots.astype(np.uint32), prints, lengths.astype(np.uint32), text), strict=True))
 
 
-def _unpack_names(file: ModelFile, bits: Any) -> Names:
+def _unpack_names(file: ModelFile, bits: int) -> Names:
     """Return the names of a file."""
-    if not 1 <= header_int("bits", bits) <= 31:
-        raise refuse("bits", bits, "1 to 31")
     count = file.shape(NAMES[0])[0]
     slots, prints, lengths = (file.array(name, np.uint32, (count,)) for name in NAMES[:3])
     text = file.array(NAMES[3], np.uint8, (int(lengths.sum(dtype=np.int64)),))

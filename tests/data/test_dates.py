@@ -11,8 +11,7 @@ import pytest
 
 import forel
 from forel.data import read
-from forel.data.features.date_text import AMBIGUOUS, date_order, parse_date
-from forel.data.features.dates import date_features
+from forel.data.features.dates import AMBIGUOUS, date_features, date_order, parse_date
 from forel.data.peek import peek
 from forel.learner.settings import Settings
 from forel.store import serving_model

@@ -42,7 +42,7 @@ def test_json_gives_options_back(name):
 def test_the_stored_form_of_options_is_unchanged():
     assert STORED == (
         "encoding", "bits", "label", "importance", "positive", "classes", "keep", "ignore", "categories", "log",
-        "bucket", "text", "ngram", "skips", "date", "char_ngram", "separator", "header", "missing", "decimal",
+        "bucket", "text", "ngram", "date", "char_ngram", "separator", "header", "missing", "decimal",
         "interactions", "zero_based", "constant", "kinds",
     )  # fmt: skip
     assert ReadOptions().stored == {"bits": 22}

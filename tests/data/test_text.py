@@ -23,9 +23,9 @@ from forel.store import serving_model
 FORMS = [
     TextFeatures(),
     TextFeatures(ngram=2),
-    TextFeatures(ngram=3, skips=2),
+    TextFeatures(ngram=3),
     TextFeatures(char_ngram=(1, 3)),
-    TextFeatures(ngram=2, skips=1, char_ngram=(3, 5)),
+    TextFeatures(ngram=2, char_ngram=(3, 5)),
 ]
 TEXTS = [
     "Free entry, NOW!",
@@ -63,7 +63,7 @@ def test_text_that_is_not_utf8_ends_within_its_span():
 
 
 def test_tokens():
-    assert TextFeatures(ngram=3, skips=1).tokens("a b c") == ["a", "a b", "a c", "a b c", "b", "b c", "c"]
+    assert TextFeatures(ngram=3).tokens("a b c") == ["a", "a b", "a b c", "b", "b c", "c"]
     assert TextFeatures(char_ngram=(2, 3)).tokens("ab") == ["ab", " a", " ab", "ab", "ab ", "b "]
     assert TextFeatures().tokens("x_y\u200bz e\u0301t") == ["x", "y", "z", "e\u0301t"]
     assert word_character(ord("İ")) == ord("İ")  # two code points in lower case
@@ -83,7 +83,7 @@ def sources(tmp_path, rows=ROWS):
     }
 
 
-@pytest.mark.parametrize("options", [{}, {"ngram": 2, "skips": 1, "char_ngram": "2-3"}])
+@pytest.mark.parametrize("options", [{}, {"ngram": 2, "char_ngram": "2-3"}])
 def test_every_format_has_the_same_features(tmp_path, options):
     split = ReadOptions(text=["message"], **options).text_features
     expected = []
@@ -127,7 +127,6 @@ def test_equal_slots_are_summed():
     ("options", "message"),
     [
         ({"char_ngram": "3"}, "char_ngram: got .3., expected none without text"),
-        ({"text": ["m"], "skips": 1}, "skips: got 1, expected 0 without ngram"),
         ({"text": ["m"], "ngram": 9}, "ngram: got 9, expected 1 to 8 words"),
         ({"text": ["m"], "char_ngram": "5-3"}, "char_ngram: got '5-3', expected numbers of characters from 1 to 32"),
         ({"text": ["m"], "char_ngram": "x"}, "char_ngram: got 'x', expected numbers of characters, such as 3-5"),

@@ -188,7 +188,6 @@ def test_other_arguments_without_a_command_are_misspelled(word):
     [
         ("--ngram 2", "--ngram: got 2, expected none without --text, which names columns"),
         ("--text x --ngram 20", "--ngram: got 20, expected 1 to 8 words"),
-        ("--text x --skips 1", "--skips: got 1, expected 0 without ngram of at least 2"),
     ],
 )
 def test_lengths_that_cannot_be_are_refused(flags, message, folder):

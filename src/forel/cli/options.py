@@ -174,7 +174,6 @@ OPTIONS = {
     "bucket": _reading(TRAIN, "Columns to bin into categories, one bin per doubling, four with price:4; repeatable."),
     "text": _reading(TRAIN, "Text columns, whose words are features; repeatable."),
     "ngram": _reading(TRAIN, "Text columns: n-grams of up to n words."),
-    "skips": _reading(TRAIN, "Text columns: words that an n-gram may skip."),
     "char_ngram": _reading(TRAIN, "Text columns: lengths of character n-grams, such as 3-5."),
     "date": _reading(
         TRAIN,
@@ -238,7 +237,6 @@ class ReadingFlags:
     bucket: list[str] | None = None
     text: list[str] | None = None
     ngram: int | None = None
-    skips: int | None = None
     char_ngram: str | None = None
     date: list[str] | None = None
     interactions: list[str] | None = None

@@ -63,7 +63,7 @@ def _print(found: Any, command: str | None) -> None:
     from rich.table import Table
 
     from forel.cli.tables import open_console
-    from forel.data.features.date_text import AMBIGUOUS
+    from forel.data.features.dates import AMBIGUOUS
 
     console = open_console()
     facts = [found.format]

@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any, Literal, TypedDict
 
 from forel.data.block import MOST_BITS
-from forel.data.features.crosses import SeparateFeatures, Transform, parse_crosses
-from forel.data.features.date_text import parse_date_column
+from forel.data.features.crosses import Crosses, SeparateFeatures, parse_crosses
+from forel.data.features.dates import parse_date_column
 from forel.data.features.kinds import validate_kinds
 from forel.data.features.names import Names
 from forel.data.features.text import TextFeatures, parse_char_ngram
@@ -78,7 +78,7 @@ class ReadOptions:
     bucket : columns or keys whose numbers become categories by magnitude, such as ``price^8..16``; ``price:4`` uses
         four buckets per doubling
     text : columns or keys whose words are features, as :class:`forel.data.features.text.TextFeatures` splits them
-    ngram, skips : of these columns, sequences of up to ``ngram`` words, which leave out up to ``skips`` words
+    ngram : of these columns, sequences of up to ``ngram`` words
     char_ngram : of these columns, sequences of characters within words, such as "3-5"
     date : columns or keys of dates and times, as :func:`forel.data.features.dates.date_features` reads them;
         ``when:dmy`` reads 31/01/2024, and ``when:mdy`` 01/31/2024
@@ -129,7 +129,6 @@ class ReadOptions:
     bucket: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
     text: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
     ngram: int = _option(1, int, Use.MEANING, Use.STORED, Use.COLUMNS)
-    skips: int = _option(0, int, Use.MEANING, Use.STORED, Use.COLUMNS)
     date: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
     char_ngram: str | None = _option(None, str, Use.MEANING, Use.STORED, Use.COLUMNS)
     separator: str | None = _option(None, str, Use.MEANING, Use.STORED, Use.COLUMNS)
@@ -175,7 +174,7 @@ class ReadOptions:
         twice = repeated((*self.categories, *self.log, *self.buckets, *self.text, *dates))
         if twice is not None:
             raise refuse("categories, log, bucket, text, date", twice, "one of these for a column")
-        for name, usual in (("ngram", 1), ("skips", 0), ("char_ngram", None)):
+        for name, usual in (("ngram", 1), ("char_ngram", None)):
             if not self.text and (given := getattr(self, name)) != usual:
                 raise refuse(name, given, "none without text (--text), which names columns")
         _ = self.text_features  # which validates them
@@ -220,10 +219,10 @@ class ReadOptions:
     @cached_property
     def text_features(self) -> TextFeatures:
         """How text columns are split."""
-        return TextFeatures(self.ngram, self.skips, parse_char_ngram(self.char_ngram))
+        return TextFeatures(self.ngram, parse_char_ngram(self.char_ngram))
 
     @cached_property
-    def transform(self) -> Transform | None:
+    def transform(self) -> Crosses | None:
         """The transformation of features before those of a slot are summed: crosses, or none."""
         crosses = parse_crosses(self.interactions)
         return SeparateFeatures() if self.entry_names and crosses is None else crosses
@@ -312,7 +311,6 @@ class OtherReadKeywords(TypedDict, total=False):
     log: Iterable[str] | None
     bucket: Iterable[str] | None
     ngram: int | None
-    skips: int | None
     char_ngram: str | None
     date: Iterable[str] | None
     separator: str | None

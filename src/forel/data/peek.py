@@ -13,7 +13,7 @@ from io import BytesIO, StringIO
 from itertools import islice
 from typing import Any
 
-from forel.data.features.date_text import AMBIGUOUS, date_order
+from forel.data.features.dates import AMBIGUOUS, date_order
 from forel.data.labels import LabelWords, kind_of_words, word_sign
 from forel.data.options import ReadOptions
 from forel.data.parsers.arrow_batches import arrow_batches, parquet_batches

@@ -11,7 +11,7 @@ import numpy as np
 
 from forel.data.block import BEGINNING, Block, Position
 from forel.data.features.constant import add_constant, record_constant
-from forel.data.features.crosses import CHUNK, Crosses, SeparateFeatures
+from forel.data.features.crosses import CHUNK, SeparateFeatures
 from forel.data.features.kinds import Kinds
 from forel.data.features.names import Names
 from forel.data.features.rows import drop_rows
@@ -19,8 +19,7 @@ from forel.data.labels import ClassNames, class_name, shown_names
 from forel.data.line_formats import LINE_FORMATS
 from forel.data.options import COLUMNS, ReadKeywords, ReadOptions
 from forel.data.parsers.csv_header import format_of
-from forel.data.parsers.lines import LineFormat, parse_lines
-from forel.data.parsers.namespaces import kept_initials
+from forel.data.parsers.lines import LineFormat, kept_initials, parse_lines
 from forel.data.problems import Malformed, Problems
 from forel.data.sources.detect import BINARY
 from forel.data.sources.files import single_sources
@@ -91,7 +90,7 @@ class Reader:
         for message in (*self.problems.warnings.values(), *self._misspelled()):
             warnings.warn(message, UserWarning, stacklevel=2)
         options, crossed = self.options, self.problems.crossed
-        crosses = options.transform if crossed and options.strict and isinstance(options.transform, Crosses) else None
+        crosses = options.transform if crossed and options.strict and not options.entry_names else None
         if (self.kinds.seen.keys is None and crosses is None) or self.start != BEGINNING:  # earlier rows may have them
             return
         from forel.data.parsers.columns import Columns, check_crosses, check_keys  # not needed for VW text

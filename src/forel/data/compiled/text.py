@@ -83,42 +83,23 @@ def lower_words(text, start, stop, points, out, begins, ends):
     return words
 
 
-@inner
-def gather_words(out, begins, ends, word, offsets, joined):
-    """Write the words at some offsets from one, separated by spaces, and return the number of bytes."""
-    to = np.int64(0)
-    for k in range(offsets.size):
-        if k > 0:
-            if offsets[k] == 0:
-                break
-            joined[to] = SPACE
-            to += 1
-        for i in range(begins[word + offsets[k]], ends[word + offsets[k]]):
-            joined[to] = out[i]
-            to += 1
-    return to
-
-
 @fast
 def split_text(
-    text, starts, stops, present, points, patterns, reach, adjacent, shortest, longest, seed, out, joined, begins, ends,
-    row, counts, indptr, hashes,
+    text, starts, stops, present, points, ngram, shortest, longest, seed, out, begins, ends, row, counts, indptr, hashes
 ):  # fmt: skip
     """Write the hashes of the tokens of rows from ``row`` on; return the first row that does not fit, or the end.
 
-    A row of ``patterns`` has the offsets of a sequence's words from its first, 0 after the last; ``reach`` has the
-    largest, and ``adjacent`` whether no word is left out. Sequences of characters have ``shortest`` to ``longest``
-    characters of a word with a space on either side; there are none if ``longest`` is 0. ``counts[0]`` is the number of
-    hashes.
+    Sequences of words have up to ``ngram``. Sequences of characters have ``shortest`` to ``longest`` characters of a
+    word with a space on either side; there are none if ``longest`` is 0. ``counts[0]`` is the number of hashes.
     """
-    base, other = address(out), address(joined)
+    base = address(out)
     count = counts[0]
     for r in range(row, starts.size):
         indptr[r + 1] = count
         if not present[r]:
             continue
         size = np.int64(stops[r]) - np.int64(starts[r])
-        needed = (size // 2 + 1) * (1 + reach.size)
+        needed = (size // 2 + 1) * ngram
         if longest:
             needed += (2 * size + 2) * (longest - shortest + 1)
         if count + needed > hashes.size:
@@ -126,29 +107,20 @@ def split_text(
             return np.int64(r)
         words = lower_words(text, starts[r], stops[r], points, out, begins, ends)
         for w in range(words):
-            hashes[count] = hash_padded(base + np.uint64(begins[w]), base + np.uint64(ends[w]), seed)
-            count += 1
-            for p in range(reach.size):
-                if w + reach[p] >= words:
-                    continue
-                if adjacent[p]:
-                    start, stop = base + np.uint64(begins[w]), base + np.uint64(ends[w + reach[p]])
-                else:
-                    length = gather_words(out, begins, ends, w, patterns[p], joined)
-                    start, stop = other, other + np.uint64(length)
-                hashes[count] = hash_padded(start, stop, seed)
+            for last in range(w, min(w + ngram, words)):
+                hashes[count] = hash_padded(base + np.uint64(begins[w]), base + np.uint64(ends[last]), seed)
                 count += 1
             if longest:
                 first = begins[w] - 1
                 while first <= ends[w]:
-                    last, characters = first, 0
-                    while last <= ends[w] and characters < longest:
-                        last += 1
-                        while last <= ends[w] and out[last] & 0xC0 == 0x80:
-                            last += 1
+                    end, characters = first, 0
+                    while end <= ends[w] and characters < longest:
+                        end += 1
+                        while end <= ends[w] and out[end] & 0xC0 == 0x80:
+                            end += 1
                         characters += 1
                         if characters >= shortest:
-                            hashes[count] = hash_padded(base + np.uint64(first), base + np.uint64(last), seed)
+                            hashes[count] = hash_padded(base + np.uint64(first), base + np.uint64(end), seed)
                             count += 1
                     first += 1
                     while first <= ends[w] and out[first] & 0xC0 == 0x80:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from forel.data.features.rows import drop_rows
 from forel.data.problems import Malformed, Problems
 from forel.validation import refuse
 
-__all__ = ["Crosses", "Entries", "SeparateFeatures", "Transform", "parse_crosses", "transformed_block"]
+__all__ = ["Crosses", "Entries", "SeparateFeatures", "parse_crosses", "transformed_block"]
 
 
 MOST = 1 << 20  # features of an example, crosses included
@@ -40,30 +40,6 @@ class Entries:
     values: NDArray[np.float32]
     kinds: NDArray[np.int64]
     word: Callable[[int], tuple[bytes, bytes]]
-
-
-class Transform(Protocol):
-    """A transformation of features before those of a slot are summed; it distinguishes kinds of namespaces."""
-
-    def kind(self, name: bytes) -> int:
-        """Return the kind of a namespace or column."""
-        ...
-
-    def check(self, features: Iterable[str]) -> None:
-        """Raise for a table without required features."""
-        ...
-
-    def width(self, features: Iterable[str]) -> int:
-        """Return the number of features of a full row after the transformation."""
-        ...
-
-    def kinds_of(self, text: NDArray[np.uint8], records: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the kinds of features, whose namespaces a parser's records locate in the text."""
-        ...
-
-    def apply(self, entries: Entries, block: Block, bits: int, names: Names | None) -> tuple[Block, list[Malformed]]:
-        """Return a block with the transformed entries, and a problem for each row that is left out."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -128,11 +104,11 @@ class Crosses:
     def _words(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]:
         text = np.frombuffer(b"".join(word for word, _ in self.kinds), np.uint8)
         ends = np.cumsum([0, *(len(word) for word, _ in self.kinds)])
-        return text, ends, np.array([whole for _, whole in self.kinds])
+        return text, ends, np.array([whole for _, whole in self.kinds], bool)
 
     @cached_property
     def _terms(self) -> NDArray[np.int64]:
-        return np.array([(*term, -1)[:3] for term in self.terms], np.int64)
+        return np.array([(*term, -1)[:3] for term in self.terms], np.int64).reshape(-1, 3)
 
     def kinds_of(self, text: NDArray[np.uint8], records: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the kinds of features, whose namespaces a parser's records locate in the text."""
@@ -178,13 +154,13 @@ class Crosses:
 
 def transformed_block(
     entries: Entries, labels: NDArray[np.float64], importance: NDArray[np.float32], lines: NDArray[np.int64],
-    transform: Transform, bits: int, names: Names | None, problems: Problems, file: str,
+    crosses: Crosses, bits: int, names: Names | None, problems: Problems, file: str,
 ) -> Block:  # fmt: skip
     """Return the block of some rows after a transformation; ``lines`` has the line of each row."""
     line = int(lines[0]) if lines.size else 1
     empty = np.empty(0, np.int32), np.empty(0, np.float32)
     rows = Block(entries.indptr, *empty, labels, importance, None, file, line, lines=lines)
-    block, wrong = transform.apply(entries, rows, bits, names)
+    block, wrong = crosses.apply(entries, rows, bits, names)
     for problem in wrong:
         problems.record(problem)
     problems.note_crossed(np.flatnonzero(np.bincount(entries.kinds)).tolist())
@@ -234,9 +210,8 @@ def _parts(given: Any) -> tuple[Kind, ...]:
     return parts
 
 
-@dataclass(frozen=True)
-class SeparateFeatures:
-    """The transform that keeps every feature, with its namespace and name.
+class SeparateFeatures(Crosses):
+    """No crosses: every feature is kept, with its namespace and name, and those of a slot are not summed.
 
     >>> from forel.data import read
     >>> (block,) = read([{"city": "Rome", "price": 3.0}], entry_names=True)
@@ -244,20 +219,8 @@ class SeparateFeatures:
     ((b'city', b'Rome'), (b'', b'price'))
     """
 
-    def kind(self, name: bytes) -> int:
-        """Return 0: namespaces are not distinguished."""
-        return 0
-
-    def check(self, features: Iterable[str]) -> None:
-        """Accept every table."""
-
-    def width(self, features: Iterable[str]) -> int:
-        """Return the number of features of a full row."""
-        return len(list(features))
-
-    def kinds_of(self, text: NDArray[np.uint8], records: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the kind 0 for each feature."""
-        return np.zeros(len(records), np.int64)
+    def __init__(self) -> None:
+        super().__init__((), ())
 
     def apply(self, entries: Entries, block: Block, bits: int, names: Names | None) -> tuple[Block, list[Malformed]]:
         """Return a block with its entries and their names."""

@@ -6,8 +6,7 @@ spaces; sequences of characters are those of a word with a space on either side.
 
 import unicodedata
 from dataclasses import dataclass
-from functools import cache, cached_property
-from itertools import combinations
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from forel.validation import refuse, whole
 __all__ = ["TextFeatures", "append_features", "parse_char_ngram"]
 
 CLASSES, LAST_IDEOGRAPH = 0x20000, 0x32400  # as in compiled code
-MOST_WORDS, MOST_SKIPS, MOST_CHARACTERS = 8, 8, 32
+MOST_WORDS, MOST_CHARACTERS = 8, 32
 
 
 def parse_char_ngram(given: str | None) -> tuple[int, int] | None:
@@ -80,7 +79,6 @@ class TextFeatures:
     Parameters
     ----------
     ngram : largest number of words of a sequence
-    skips : largest number of words that a sequence leaves out
     char_ngram : least and largest number of characters of sequences within words; None for none
 
     >>> TextFeatures(ngram=2).tokens("Free entry, now!")
@@ -90,33 +88,18 @@ class TextFeatures:
     """
 
     ngram: int = 1
-    skips: int = 0
     char_ngram: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         if whole("ngram", self.ngram, low=1) > MOST_WORDS:
             raise refuse("ngram", self.ngram, f"1 to {MOST_WORDS} words")
-        if whole("skips", self.skips) > MOST_SKIPS:
-            raise refuse("skips", self.skips, f"0 to {MOST_SKIPS} words")
-        if self.skips and self.ngram == 1:
-            raise refuse("skips", self.skips, "0 without ngram of at least 2")
-
-    @cached_property
-    def patterns(self) -> list[tuple[int, ...]]:
-        """The offsets of a sequence's words from its first."""
-        return [
-            (0, *rest)
-            for size in range(2, self.ngram + 1)
-            for rest in combinations(range(1, size + self.skips), size - 1)
-        ]
 
     def tokens(self, text: str) -> list[str]:
         """Return the tokens of a text, in order of their first words."""
         words, found = text.translate(TRANSLATION).split(), list[str]()
         low, high = self.char_ngram or (1, 0)
         for k, word in enumerate(words):
-            found.append(word)
-            found += [" ".join(words[k + i] for i in p) for p in self.patterns if k + p[-1] < len(words)]
+            found += [" ".join(words[k:end]) for end in range(k + 1, min(k + self.ngram, len(words)) + 1)]
             if high:
                 padded = f" {word} "
                 for i in range(len(padded)):
@@ -133,20 +116,16 @@ class TextFeatures:
     ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
         """Return the hashes of the tokens of spans of UTF-8, and the offsets of rows among them."""
         rows, longest = starts.size, int((stops - starts).max(initial=0))
-        patterns = np.zeros((len(self.patterns), self.ngram), np.int64)
-        for k, pattern in enumerate(self.patterns):
-            patterns[k, : len(pattern)] = pattern
-        reach, (low, high) = patterns.max(axis=1, initial=0), self.char_ngram or (1, 0)
-        adjacent = reach == np.array([len(pattern) - 1 for pattern in self.patterns], np.int64)
+        low, high = self.char_ngram or (1, 0)
         seed = np.uint64(hash_name(column.encode("utf-8", "surrogatepass")))
-        scratch = [np.empty(2 * longest + PAD, np.uint8) for _ in range(2)]
+        words = np.empty(2 * longest + PAD, np.uint8)
         bounds = [np.empty(longest // 2 + 1, np.int64) for _ in range(2)]
         indptr, counts = np.zeros(rows + 1, np.int64), np.zeros(2, np.int64)
         hashes, row = np.empty(int((stops - starts).sum()) // 4 + 64, np.uint64), 0
         while row < rows:
             row = scanner("text", "split_text")(
-                text, starts, stops, present, _points(), patterns, reach, adjacent, low, high, seed, *scratch,
-                *bounds, row, counts, indptr, hashes,
+                text, starts, stops, present, _points(), self.ngram, low, high, seed, words, *bounds, row, counts,
+                indptr, hashes,
             )  # fmt: skip
             if row < rows:
                 larger = np.empty(2 * hashes.size + int(counts[1]), np.uint64)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data.block import Block
-from forel.data.features.crosses import Entries, Transform, transformed_block
+from forel.data.features.crosses import Crosses, Entries, transformed_block
 from forel.data.features.hashing import START, hash_name, hash_spans
 from forel.data.features.names import Names
 from forel.data.features.rows import Cells, block_from_cells
@@ -105,7 +105,7 @@ class RowProblems:
 
 def block_from_columns(
     cells: Cells, columns: Sequence[FeatureColumn], labels: NDArray[np.float64], importance: NDArray[np.float32],
-    row_problems: RowProblems, bits: int, names: Names | None, transform: Transform | None,
+    row_problems: RowProblems, bits: int, names: Names | None, transform: Crosses | None,
 ) -> Block:  # fmt: skip
     """Return the block of the well-formed rows."""
     good, lines, problems, file = row_problems.good, row_problems.lines, row_problems.problems, row_problems.file

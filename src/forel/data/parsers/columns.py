@@ -126,7 +126,7 @@ class Columns:
         options = replace(
             self.options, keep=None, ignore=(), categories=categories, log=log, bucket=bucket, date=date, slices=()
         )  # fmt: skip
-        kept = replace(options, text=text) if text else replace(options, text=(), ngram=1, skips=0, char_ngram=None)
+        kept = replace(options, text=text) if text else replace(options, text=(), ngram=1, char_ngram=None)
         return replace(self, options=kept)
 
     def saw(self, names: Iterable[str]) -> None:

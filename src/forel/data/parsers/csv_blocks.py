@@ -138,7 +138,7 @@ def _fill_numbers(table: CsvTable, rows: CsvRows, names: list[str], cells: Cells
     at = np.array([table.used[name] for name in names], np.int64)
     places = np.array([table.places[name] for name in names], np.int64)
     odd = np.zeros(len(names), bool)
-    scanner("csv_numbers", "fill_numbers")(
+    scanner("csv_rows", "fill_numbers")(
         rows.text, rows.starts, rows.stops, at, places, slots_of_hashes(table.hashes[places], table.form.bits),
         cells.slots, cells.values, cells.present, odd,
     )  # fmt: skip

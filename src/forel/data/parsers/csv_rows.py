@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from forel.data.buffers import Buffers
 from forel.data.compiled import layout, scanner
-from forel.data.features.crosses import CHUNK, Transform
+from forel.data.features.crosses import CHUNK, Crosses
 from forel.data.features.hashing import START, hash_names
 from forel.data.features.names import Names
 from forel.data.labels import CLASSES, LabelWords, kind_of_words
@@ -38,7 +38,7 @@ class CsvFormat:
     columns: Columns
     bits: int
     block_bytes: int
-    transform: Transform | None = None
+    transform: Crosses | None = None
     line_limit: int = LONGEST
 
     @property
@@ -287,7 +287,7 @@ def cell_numbers(words: Spans, exact: bool) -> NumberColumn:
     """Return the numbers of a column; ``exact`` rounds them correctly to float64, which is slower."""
     n = words.starts.size
     wide, kinds = np.empty(n), np.empty(n, np.uint8)
-    scanner("csv_numbers", "read_cells")(words.text, words.starts, words.stops, exact, wide, kinds)
+    scanner("csv_rows", "read_cells")(words.text, words.starts, words.stops, exact, wide, kinds)
     non_numbers, unsure = np.zeros(n, bool), (kinds == layout.UNSURE).nonzero()[0]
     for row in unsure.tolist():
         try:

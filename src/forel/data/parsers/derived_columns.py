@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data.block import Block
-from forel.data.features.date_text import expected_date
-from forel.data.features.dates import date_features, date_hashes
+from forel.data.features.dates import date_features, date_hashes, expected_date
 from forel.data.features.hashing import hash_names
 from forel.data.features.kinds import DATE
 from forel.data.features.names import Names

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from forel.data.block import Block
 from forel.data.compiled.layout import PAD
-from forel.data.features.crosses import Entries, Transform, transformed_block
+from forel.data.features.crosses import Crosses, Entries, transformed_block
 from forel.data.features.hashing import START, hash_buffer, hash_name, slots_of_hashes
 from forel.data.features.kinds import DATE, MOST, add_kind
 from forel.data.features.names import Names
@@ -35,7 +35,7 @@ class _Unlike(Exception):
 
 
 def batched_blocks(
-    items: Iterable[tuple[int, Any]], columns: Columns, transform: Transform | None, problems: Problems,
+    items: Iterable[tuple[int, Any]], columns: Columns, transform: Crosses | None, problems: Problems,
     names: Names | None, file: str, kinds_found: dict[str, str], complete: Callable[[], bool] = lambda: False,
 ) -> Iterator[Block]:  # fmt: skip
     """Yield blocks of numbered dicts, with the rows of :func:`dict_blocks`; ``kinds_found`` receives kinds of keys.
@@ -140,7 +140,7 @@ class _Batch:
                 self.values[k] = value
 
     def block(
-        self, lines: NDArray[np.int64], transform: Transform | None, names: Names | None, problems: Problems,
+        self, lines: NDArray[np.int64], transform: Crosses | None, names: Names | None, problems: Problems,
         file: str,
     ) -> Block:  # fmt: skip
         """Return the rows as a block."""

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data.block import Block
-from forel.data.features.crosses import Entries, Transform, transformed_block
-from forel.data.features.date_text import expected_date
-from forel.data.features.dates import date_features
+from forel.data.features.crosses import Crosses, Entries, transformed_block
+from forel.data.features.dates import date_features, expected_date
 from forel.data.features.hashing import START, hash_name, hash_names, slots_of_hashes
 from forel.data.features.kinds import DATE, MOST, add_kind
 from forel.data.features.names import Names
@@ -54,7 +53,7 @@ class _Rows:
     """The rows of the next block so far; ``record_kind`` receives keys and the kinds of their values."""
 
     def __init__(
-        self, columns: Columns, record_kind: Callable[[str, str], None], transform: Transform | None = None
+        self, columns: Columns, record_kind: Callable[[str, str], None], transform: Crosses | None = None
     ) -> None:
         self.columns, self.record_kind, self.transform = columns, record_kind, transform
         self.unseen = columns.named.keys() - (columns.seen.keys or ())
@@ -217,7 +216,7 @@ def _number(key: Any, value: Any, missing: float, expected: str = KINDS) -> floa
 
 def dict_blocks(
     items: Iterable[tuple[int, Any]], columns: Columns, bits: int, problems: Problems, names: Names | None, file: str,
-    transform: Transform | None = None, kinds_found: dict[str, str] | None = None,
+    transform: Crosses | None = None, kinds_found: dict[str, str] | None = None,
 ) -> Iterator[Block]:  # fmt: skip
     """Yield blocks of numbered dicts; ``kinds_found`` receives the kinds of keys."""
     found = {} if kinds_found is None else kinds_found
@@ -253,7 +252,7 @@ def _add(rows: _Rows, item: Any, line: int, problems: Problems, file: str) -> No
 
 
 def parse_row(
-    text: bytes, line: int, columns: Columns, transform: Transform | None, record_kind: Callable[[str, str], None],
+    text: bytes, line: int, columns: Columns, transform: Crosses | None, record_kind: Callable[[str, str], None],
     problems: Problems, file: str,
 ) -> Row | None:  # fmt: skip
     """Return the example of a line of JSON; None if the line is blank or malformed."""

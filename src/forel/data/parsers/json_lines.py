@@ -13,7 +13,7 @@ from forel.data.buffers import Buffers
 from forel.data.compiled import json_layout as layout
 from forel.data.compiled import scanner
 from forel.data.compiled.layout import COLUMNS, PAD
-from forel.data.features.crosses import Entries, Transform, transformed_block
+from forel.data.features.crosses import Crosses, Entries, transformed_block
 from forel.data.features.hashing import hash_name, slots_of_hashes
 from forel.data.features.kinds import OrderedKinds
 from forel.data.features.names import Names, recorded_name
@@ -41,7 +41,7 @@ class SpecialKeys:
     Parameters
     ----------
     keys : in order of their IDs, the first of which is 1
-    table : as ``forel.data.compiled.json_tokens`` uses it; it refers to ``text``
+    table : as ``forel.data.compiled.json_rows`` uses it; it refers to ``text``
     text : bytes of the keys
     default : role of all other keys
     transformed : whether the numbers of any key are transformed
@@ -102,7 +102,7 @@ class JsonFormat:
 
     columns: Columns
     bits: int
-    transform: Transform | None = None
+    transform: Crosses | None = None
 
 
 def detect_label_words(chunks: Iterator[Chunk], columns: Columns) -> tuple[bool, Iterator[Chunk]]:
@@ -212,7 +212,7 @@ class _Rows:
                 return
             if status == layout.MORE_KEYS:
                 larger = np.zeros((4 * len(self.keys), layout.KEY_COLUMNS), np.uint64)
-                scanner("json_tokens", "rebuild")(self.keys, larger)
+                scanner("json_rows", "rebuild")(self.keys, larger)
                 self.keys, smaller = larger, self.events
                 self.events = np.empty((2 * len(larger), 4), np.uint64)
                 self.events[:done] = smaller[:done]

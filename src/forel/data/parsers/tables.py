@@ -8,7 +8,7 @@ import numpy as np
 
 from forel.data.block import Block
 from forel.data.buffers import Buffers
-from forel.data.features.crosses import Transform
+from forel.data.features.crosses import Crosses
 from forel.data.features.kinds import add_kind
 from forel.data.features.names import Names
 from forel.data.features.rows import Cells
@@ -42,7 +42,7 @@ def table_blocks(
     problems: Problems,
     names: Names | None,
     file: str,
-    transform: Transform | None = None,
+    transform: Crosses | None = None,
     kinds_found: dict[str, str] | None = None,
     from_pandas: bool = False,
 ) -> Iterator[Block]:
@@ -96,7 +96,7 @@ def table_blocks(
 
 def _block(
     part: dict[str, Any], features: list[str], columns: Columns, bits: int, mask: np.uint64, row_problems: RowProblems,
-    names: Names | None, transform: Transform | None, cells: Cells, expected: str,
+    names: Names | None, transform: Crosses | None, cells: Cells, expected: str,
 ) -> Block:  # fmt: skip
     labels, importance = labels_and_importance(part, columns, row_problems, expected)
     made = [

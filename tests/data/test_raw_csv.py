@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import forel
 from forel.data import ReadOptions, read
 from forel.data.parsers.csv_header import separator_of
-from forel.data.sources.streams import expand_paths, natural_key
+from forel.data.sources.files import expand_paths, natural_key
 from reference_parsers import examples, same
 
 BITS = 12

@@ -10,7 +10,7 @@ import pytest
 import forel
 from forel.data import concatenate, read
 from forel.data.pieces import pieces_of, read_piece
-from forel.data.sources import remote
+from forel.data.sources import files
 from forel.data.sources.files import fingerprints
 from forel.learner.settings import Settings
 
@@ -45,7 +45,7 @@ def test_a_url_has_the_rows_of_its_file(folder, name, options):
 
 @pytest.mark.parametrize("pattern", ["a*.vw", "a[12]*", "*/a?.vw", "b.csv"])
 def test_patterns_match_as_those_of_paths_do(folder, pattern):
-    found = remote.url_files(f"file://{folder}/{pattern}")
+    found = files.expand_paths(f"file://{folder}/{pattern}")
     assert sorted(found) == sorted(f"file://{path}" for path in folder.glob(pattern) if path.is_file())
     assert rows_of(f"file://{folder}/a*.vw") == rows_of(f"{folder}/a*.vw")  # in natural order
 
@@ -54,7 +54,7 @@ def test_patterns_match_as_those_of_paths_do(folder, pattern):
 def bucket(folder, monkeypatch):
     """A store whose root is a folder, as in s3://bucket/key."""
     system = pyarrow.fs.SubTreeFileSystem(str(folder), pyarrow.fs.LocalFileSystem())
-    monkeypatch.setattr(remote, "_located", lambda url: (system, url.removeprefix("s3://")))
+    monkeypatch.setattr(files, "_located", lambda url: (system, url.removeprefix("s3://")))
     return "s3://"
 
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from forel import validation
 from forel.cli.app import app
 from forel.data.clicks import write_clicks
-from forel.data.sources.streams import expand_paths
+from forel.data.sources.files import expand_paths
 from forel.learner.learner import Learner
 from forel.learner.settings import Settings
 from forel.learner.state import State

@@ -40,7 +40,7 @@ def predict(
     """
     with errors_as_messages():
         from forel.data import Problems
-        from forel.data.sources.arriving import arriving
+        from forel.data.sources.streams import arriving
         from forel.training.model import load
         from forel.training.scoring import predict_blocks, prediction_link
         from forel.validation import refuse

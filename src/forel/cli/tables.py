@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from forel.data.sources.streams import natural_key
+from forel.data.sources.files import natural_key
 from forel.learner.contributions import EXPERT_COLUMNS, MixtureExplanation
 from forel.markup import clean, counted, number_text
 from forel.training.metrics import Report

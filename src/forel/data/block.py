@@ -1,14 +1,17 @@
-"""Blocks of examples: sparse rows with labels and importances."""
+"""Blocks of examples: sparse rows with labels and importances; and tasks, which return them on any thread."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BEGINNING", "MOST_BITS", "Block", "Position", "concatenate"]
+from forel.data.problems import Problems
+
+__all__ = ["BEGINNING", "MOST_BITS", "Block", "Position", "Task", "completed_task", "completed_tasks", "concatenate"]
 
 MOST_BITS = 31  # slots are int32
 
@@ -138,3 +141,30 @@ def concatenate(blocks: Iterable[Block]) -> Block:
         slices=joined("slices", axis=1),
         numbers=joined("numbers"),
     )
+
+
+Task = Callable[[], tuple[Block | None, Problems]]
+
+
+def completed_task(block: Block | None, problems: Problems) -> Task:
+    """Return a task that returns an existing block, and the problems recorded until then."""
+    taken = Problems(problems.on_error)
+    taken.absorb(problems)
+    return partial(_pair, block, taken)
+
+
+def completed_tasks(blocks: Iterable[Block], problems: Problems, start: Position) -> Iterator[Task]:
+    """Yield a task for each block, with the problems recorded since the previous one.
+
+    Blocks before ``start`` are read and dropped, with their problems.
+    """
+    tasks = (
+        completed_task(replace(block, after=Position(start.file, number)), problems)
+        for number, block in enumerate(blocks, 1)
+    )
+    yield from islice(tasks, start.blocks, None)
+    yield completed_task(None, problems)
+
+
+def _pair(block: Block | None, problems: Problems) -> tuple[Block | None, Problems]:
+    return block, problems

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
-from forel.data.block import Position
+from forel.data.block import Position, Task, completed_tasks
 from forel.data.features.crosses import CHUNK
 from forel.data.features.kinds import Kinds
 from forel.data.features.names import Names
@@ -25,7 +25,6 @@ from forel.data.problems import Problems
 from forel.data.slices import SliceRecorder
 from forel.data.sources.row_cache import RowCache, open_cache
 from forel.data.sources.streams import chunks, skip
-from forel.data.tasks import Task, completed_tasks
 from forel.validation import refuse
 
 __all__ = ["object_tasks", "stream_tasks"]

@@ -16,13 +16,12 @@ from forel.data.block import Block, Position
 from forel.data.features.constant import record_constant
 from forel.data.features.kinds import Kinds
 from forel.data.features.names import Names, PackedNames
-from forel.data.line_formats import LINE_FORMATS
 from forel.data.options import ReadOptions
 from forel.data.parsers.csv_header import format_of
 from forel.data.problems import Problems
 from forel.data.reader import Reader
-from forel.data.sources.files import single_sources
-from forel.data.sources.remote import absolute, file_state, is_file, open_file
+from forel.data.sources.detect import LINE_FORMATS
+from forel.data.sources.files import absolute, file_state, is_file, open_file, single_sources
 from forel.data.sources.streams import is_plain, is_utf8
 from forel.validation import refuse
 

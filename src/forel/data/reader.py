@@ -9,23 +9,21 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from forel.data.block import BEGINNING, Block, Position
+from forel.data.block import BEGINNING, Block, Position, Task, completed_task
 from forel.data.features.constant import add_constant, record_constant
 from forel.data.features.crosses import CHUNK, SeparateFeatures
 from forel.data.features.kinds import Kinds
 from forel.data.features.names import Names
 from forel.data.features.rows import drop_rows
 from forel.data.labels import ClassNames, class_name, shown_names
-from forel.data.line_formats import LINE_FORMATS
 from forel.data.options import COLUMNS, ReadKeywords, ReadOptions
 from forel.data.parsers.csv_header import format_of
 from forel.data.parsers.lines import LineFormat, kept_initials, parse_lines
 from forel.data.problems import Malformed, Problems
-from forel.data.sources.detect import BINARY
+from forel.data.sources.detect import BINARY, LINE_FORMATS
 from forel.data.sources.files import single_sources
 from forel.data.sources.row_cache import RowCache
 from forel.data.sources.streams import Limited, broken_file, chunks, open_stream, read_errors, skip
-from forel.data.tasks import Task, completed_task
 from forel.validation import refuse
 
 __all__ = ["Reader", "names_for", "read"]
@@ -212,7 +210,7 @@ def _line_tasks(
     shift = 1 if options.zero_based is False and syntax.ids else 0
     kept = kept_initials(options.keep, options.ignore)
     line_format = LineFormat(
-        form, options.bits, shift, options.tags and syntax.tags, transform, options.slices, kept
+        form, options.bits, shift, options.tags and syntax.namespaces, transform, options.slices, kept
     )  # fmt: skip
     size = options.block_bytes if transform is None else min(options.block_bytes, CHUNK)
     skip(stream, start.bytes)

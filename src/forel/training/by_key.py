@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from forel.data import Block, Names, Position, ReadOptions, concatenate
 from forel.data.block import BEGINNING
 from forel.data.labels import padded_names
+from forel.data.sources.files import is_one_shot
 from forel.learner.grid import without_filters
 from forel.learner.keyed import ALL, CompactLearner, KeyedLearner, KeyedModels, KeyedRows, LearnerOptions, key_text
 from forel.learner.learner import Learner
@@ -30,7 +31,6 @@ from forel.training.model import Model
 from forel.training.passes import Passes
 from forel.training.progress import Callback, Progress
 from forel.training.result import KeySummary, Training
-from forel.training.row_cache import is_one_shot
 from forel.training.run import Observer, Run, Step, Transform
 from forel.training.schema import SchemaOfRun
 from forel.training.slices import Slices, naming_key

@@ -20,10 +20,10 @@ from forel.data.features.kinds import Kinds
 from forel.data.labels import ClassNames
 from forel.data.pieces import Workers, ordered_pieces
 from forel.data.pipeline import ordered_blocks
-from forel.data.sources.files import fingerprints, single_sources
+from forel.data.sources.files import fingerprints, is_one_shot, single_sources
 from forel.data.sources.row_cache import RowCache
 from forel.store.atomic import Path
-from forel.training.row_cache import CacheDraft, CacheWriteError, find_cache, is_cache, is_one_shot
+from forel.training.row_cache import CacheDraft, CacheWriteError, find_cache, is_cache
 from forel.training.run import Part
 from forel.training.shuffle import ShuffledRows
 from forel.validation import refuse

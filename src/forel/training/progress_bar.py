@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from forel.data.sources.remote import file_state, is_file
-from forel.data.sources.streams import expand_paths
+from forel.data.sources.files import expand_paths, file_state, is_file
 from forel.markup import counted, html, tag
 from forel.training.progress import Progress
 from forel.validation import refuse

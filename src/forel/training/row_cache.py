@@ -11,14 +11,13 @@ from typing import Any
 
 from forel.data import Block, Malformed, Problems, Reader, ReadOptions, read
 from forel.data.pipeline import ordered_blocks
-from forel.data.sources.files import fingerprints, single_sources
-from forel.data.sources.remote import is_file
+from forel.data.sources.files import fingerprints, is_one_shot, single_sources
 from forel.data.sources.row_cache import HEAD, CacheWriter, RowCache, has_cache_header, open_cache
 from forel.store.atomic import Path, temporary_path, try_lock
 from forel.validation import refuse
 
 __all__ = [
-    "CacheDraft", "CacheWriteError", "cached_options", "find_cache", "is_cache", "is_one_shot", "temporary_folder",
+    "CacheDraft", "CacheWriteError", "cached_options", "find_cache", "is_cache", "temporary_folder",
     "write_cache",
 ]  # fmt: skip
 
@@ -167,17 +166,6 @@ def is_cache(path: Any) -> bool:
         return False
     with open(path, "rb") as file:
         return has_cache_header(file.read(HEAD))
-
-
-def is_one_shot(source: Any) -> bool:
-    """Return whether a source is a stream, which can be read only once.
-
-    >>> is_one_shot(["-"]), is_one_shot([{"x": 1.0}])
-    (True, False)
-    """
-    if isinstance(source, Iterator) or hasattr(source, "read"):
-        return True
-    return any(not is_file(one) if isinstance(one, str) else hasattr(one, "read") for one in single_sources(source))
 
 
 def _fingerprint(reader: Reader) -> dict[str, Any]:

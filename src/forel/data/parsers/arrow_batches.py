@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from forel.data.parsers.cells import Spans
 from forel.data.parsers.columns import Columns
 from forel.data.problems import Malformed, Problems
-from forel.data.sources.remote import RemoteFile
 from forel.validation import refuse
 
 __all__ = [
@@ -159,8 +158,8 @@ def _native(stream: Any) -> Any:
     import pyarrow as pa
 
     raw = getattr(stream, "raw", None)
-    if isinstance(raw, RemoteFile):
-        return raw.native
+    if isinstance(raw, pa.NativeFile):
+        return raw
     name = getattr(raw, "name", None)
     if not isinstance(name, str) or not os.path.isfile(name):
         return stream

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from forel.data.block import Block, Position
+from forel.data.block import Block, Position, Task, completed_task
 from forel.data.compiled import scanner
 from forel.data.features.hashing import slots_of_hashes
 from forel.data.features.names import Names
@@ -28,7 +28,6 @@ from forel.data.parsers.derived_columns import with_derived
 from forel.data.parsers.label_cells import class_labels, given_words, has_classes, word_labels
 from forel.data.problems import Malformed, Problems
 from forel.data.slices import with_slices
-from forel.data.tasks import Task, completed_task
 from forel.validation import refuse
 
 __all__ = ["parse_csv"]

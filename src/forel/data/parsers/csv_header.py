@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, count
 from typing import Any
 
-from forel.data.line_formats import LINE_FORMATS
 from forel.data.options import ReadOptions
 from forel.data.parsers.columns import Columns
 from forel.data.problems import OTHER_ENCODING, Malformed, excerpt
-from forel.data.sources.detect import detect_format
+from forel.data.sources.detect import LINE_FORMATS, detect_format
 from forel.data.sources.streams import LONGEST, broken_file, read_errors, read_some, too_long
 
 __all__ = ["distinct_names", "format_of", "number_columns", "read_header", "separator_of"]

@@ -8,7 +8,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data.block import Block, Position
+from forel.data.block import Block, Position, Task, completed_task
 from forel.data.buffers import Buffers
 from forel.data.compiled import json_layout as layout
 from forel.data.compiled import scanner
@@ -24,7 +24,6 @@ from forel.data.parsers.dicts import Row, hashes_of, parse_objects, parse_row
 from forel.data.parsers.label_cells import given_words
 from forel.data.problems import Problems
 from forel.data.sources.streams import Chunk, next_line
-from forel.data.tasks import Task, completed_task
 
 __all__ = ["JsonFormat", "SpecialKeys", "detect_label_words", "parse_json", "read_chunk", "special_keys"]
 

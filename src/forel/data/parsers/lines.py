@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data.block import BEGINNING, Block, Position
+from forel.data.block import BEGINNING, Block, Position, Task, completed_task
 from forel.data.buffers import Buffers
 from forel.data.compiled import layout, scanner
 from forel.data.features.crosses import Crosses, Entries
@@ -17,7 +17,6 @@ from forel.data.features.names import Names, recorded_name
 from forel.data.problems import Malformed, Problems, excerpt
 from forel.data.slices import TAG, line_slices, with_slices
 from forel.data.sources.streams import Chunk, last_line_end, next_line
-from forel.data.tasks import Task, completed_task
 from forel.data.values import nearest_float32
 
 __all__ = ["LineFormat", "kept_initials", "parse_lines"]

@@ -1,13 +1,45 @@
-"""Detection of formats, by the name of a file or its first bytes, and of files that are no data."""
+"""Formats, and their detection by the name of a file or its first bytes; and files that are no data."""
 
 import os
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
-from forel.data.line_formats import LINE_FORMATS
 from forel.data.sources.row_cache import has_cache_header
 from forel.validation import refuse
 
-__all__ = ["BINARY", "FORMATS", "detect_format", "refuse_foreign"]
+__all__ = ["BINARY", "FORMATS", "LINE_FORMATS", "LineSyntax", "detect_format", "refuse_foreign"]
+
+SVMLIGHT = re.compile(rb"\s*[-+]?[0-9.]+(e[-+]?[0-9]+)?(\s+qid:\d+)?(\s+\d+:[-+0-9.e]+)*\s*(#.*)?", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class LineSyntax:
+    """A text format with one example per line, whose parser is the module of its name in ``forel.data.compiled``.
+
+    Parameters
+    ----------
+    suffixes : suffixes of the names of files
+    matches : whether a line, the first one of a file, may be of this format
+    namespaces : whether features have namespaces, by which they are crossed and sliced, and examples have tags
+    ids : whether features are integers, which may be numbered from 1
+    """
+
+    suffixes: tuple[str, ...]
+    matches: Callable[[bytes], Any]
+    namespaces: bool = False
+    ids: bool = False
+
+
+def _is_vw(line: bytes) -> bool:
+    return b"|" in line and not SVMLIGHT.fullmatch(line)  # a comment of svmlight may have a bar
+
+
+LINE_FORMATS = {
+    "vw": LineSyntax(("vw",), _is_vw, namespaces=True),
+    "svmlight": LineSyntax(("svm", "svmlight", "libsvm"), SVMLIGHT.fullmatch, ids=True),
+}
 
 # The first bytes of a file, what it is, and how to read it.
 FOREIGN: tuple[tuple[bytes, str, str], ...] = (

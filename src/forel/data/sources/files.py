@@ -1,13 +1,25 @@
-"""The files of a source, and their fingerprints."""
+"""Files by path, pattern or URL, such as ``s3://``, ``gs://``, ``hdfs://``, ``file://`` and others that pyarrow knows.
 
+Credentials and regions are those that pyarrow finds, such as in the environment.
+"""
+
+import glob
+import io
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
 from typing import Any
 
-from forel.data.sources.remote import absolute, file_state, is_file
-from forel.data.sources.streams import expand_paths
+from forel.validation import refuse
 
-__all__ = ["fingerprints", "single_sources"]
+__all__ = [
+    "absolute", "expand_paths", "file_state", "fingerprints", "is_file", "is_one_shot", "natural_key", "open_file",
+    "single_sources",
+]  # fmt: skip
+
+URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+PATTERN = re.compile(r"[*?\[]")
 
 
 def single_sources(source: Any) -> list[Any]:
@@ -21,6 +33,79 @@ def single_sources(source: Any) -> list[Any]:
     return [source]
 
 
+def expand_paths(source: str | os.PathLike[str]) -> list[str]:
+    """Return the files that a path, URL or glob pattern matches, in natural order; "-" is standard input.
+
+    >>> import pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> for name in ("a10.vw", "a2.vw", "b.csv"):
+    ...     _ = (folder / name).write_text("1 |a b")
+    >>> [found.rpartition("/")[2] for found in expand_paths(f"file://{folder}/a*.vw")], expand_paths("-")
+    (['a2.vw', 'a10.vw'], ['-'])
+    """
+    path = os.fspath(source)
+    if _is_url(path):
+        return sorted(_url_files(path), key=natural_key)
+    if path == "-" or os.path.isfile(path):
+        return [path]
+    if os.path.isdir(path):
+        raise refuse("source", path, "a file; for all files of a folder add /*")
+    if os.path.exists(path):  # a pipe or a device
+        return [path]
+    found = sorted((p for p in glob.glob(path, recursive=True) if os.path.isfile(p)), key=natural_key)
+    if not found:
+        raise FileNotFoundError(f"source: got {path!r}, expected a file that is there, or a pattern of such")
+    return found
+
+
+def natural_key(path: str) -> tuple[Any, ...]:
+    """Return a key for sorting that compares runs of digits as numbers.
+
+    >>> sorted(["part-10.csv", "part-2.csv"], key=natural_key)
+    ['part-2.csv', 'part-10.csv']
+    """
+    parts = re.split(r"([0-9]+)", path)
+    return tuple(int(part) if k % 2 else part for k, part in enumerate(parts)), path
+
+
+def open_file(name: str) -> io.BufferedReader:
+    """Open a path or URL for reading bytes."""
+    if not _is_url(name):
+        return open(name, "rb")
+    system, path = _located(name)
+    return io.BufferedReader(system.open_input_file(path), 1 << 20)
+
+
+def is_file(name: Any) -> bool:
+    """Return whether a path or URL is that of a regular file."""
+    return bool(_info(name).is_file) if _is_url(name) else isinstance(name, str) and os.path.isfile(name)
+
+
+def is_one_shot(source: Any) -> bool:
+    """Return whether a source is a stream, which can be read only once.
+
+    >>> is_one_shot(["-"]), is_one_shot([{"x": 1.0}])
+    (True, False)
+    """
+    if isinstance(source, Iterator) or hasattr(source, "read"):
+        return True
+    return any(not is_file(one) if isinstance(one, str) else hasattr(one, "read") for one in single_sources(source))
+
+
+def absolute(name: str) -> str:
+    """Return a URL, or the absolute path of a file."""
+    return name if _is_url(name) else os.path.abspath(name)
+
+
+def file_state(name: str) -> tuple[int, int]:
+    """Return the size of a file in bytes, and the time of its last change in nanoseconds, 0 if it is not known."""
+    if _is_url(name):
+        found = _info(name)
+        return int(found.size), int(found.mtime_ns or 0)
+    state = os.stat(name)
+    return state.st_size, state.st_mtime_ns
+
+
 def fingerprints(source: Any) -> list[list[Any]] | None:
     """Return path, size and modification time of each file; None if a part is not a file.
 
@@ -32,6 +117,50 @@ def fingerprints(source: Any) -> list[list[Any]] | None:
     (6, None)
     """
     found = single_sources(source)
-    if not all(is_file(one) for one in found):
-        return None
-    return [[absolute(one), *file_state(one)] for one in found]
+    return [[absolute(one), *file_state(one)] for one in found] if all(map(is_file, found)) else None
+
+
+def _is_url(name: Any) -> bool:
+    return isinstance(name, str) and URL.match(name) is not None
+
+
+def _url_files(url: str) -> list[str]:
+    """Return the URLs of the files that a URL or pattern names, in the order of the file system."""
+    pattern = PATTERN.search(url)
+    if pattern is None:
+        found = _info(url)
+        if found.is_file:
+            return [url]
+        if found.type.name == "Directory":
+            raise refuse("source", url, "a file; for all files of a folder add /*")
+        raise FileNotFoundError(f"source: got {url!r}, expected a file that is there, or a pattern of such")
+    from pyarrow.fs import FileSelector
+
+    fixed = url[: pattern.start()].rpartition("/")[0]
+    system, folder = _located(fixed)
+    prefix = fixed.removesuffix(folder) if fixed.endswith(folder) else fixed[: fixed.index("://") + 3]
+    wanted = PurePosixPath("/", url.removeprefix(prefix))  # from the root, so that it matches folder by folder
+    selector = FileSelector(folder, allow_not_found=True, recursive="/" in url[len(fixed) + 1 :])
+    names = [info.path for info in system.get_file_info(selector) if info.is_file]
+    matching = [prefix + name for name in names if PurePosixPath("/", name).match(str(wanted))]
+    if not matching:
+        raise FileNotFoundError(f"source: got {url!r}, expected a pattern of files that are there")
+    return matching
+
+
+def _info(url: str) -> Any:
+    system, path = _located(url)
+    return system.get_file_info(path)
+
+
+def _located(url: str) -> tuple[Any, str]:
+    """Return the file system of a URL, and the path in it."""
+    import pyarrow as pa
+    from pyarrow.fs import FileSystem
+
+    try:
+        system, path = FileSystem.from_uri(url)
+    except pa.ArrowInvalid as error:
+        reason = str(error).splitlines()[0]
+        raise refuse("source", url, f"a URL of a file system that pyarrow knows ({reason})") from error
+    return system, path

@@ -20,9 +20,8 @@ from weakref import finalize
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data.block import MOST_BITS, Block, Position
+from forel.data.block import MOST_BITS, Block, Position, Task, completed_task
 from forel.data.problems import Malformed, Problems
-from forel.data.tasks import Task, completed_task
 from forel.validation import all_finite
 
 __all__ = ["HEAD", "CacheWriter", "RowCache", "has_cache_header", "open_cache"]

@@ -1,16 +1,17 @@
 """Byte streams of files and standard input, plain or compressed, read in chunks of whole lines."""
 
 import codecs
-import glob
 import io
 import os
-import re
+import select
+import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,21 +20,12 @@ from numpy.typing import NDArray
 from forel.data.buffers import Buffers
 from forel.data.compiled import layout
 from forel.data.problems import Malformed, Problems
-from forel.data.sources.remote import RemoteFile, is_url, open_file, url_files
+from forel.data.sources.files import open_file
 from forel.validation import refuse
 
 __all__ = [
-    "Chunk",
-    "Limited",
-    "chunks",
-    "count",
-    "expand_paths",
-    "is_plain",
-    "is_utf8",
-    "open_stream",
-    "read_errors",
-    "skip",
-]
+    "Arriving", "Chunk", "Limited", "arriving", "chunks", "count", "is_plain", "open_stream", "read_errors", "skip",
+]  # fmt: skip
 
 PAD = layout.PAD + 8  # bytes allocated after the text, with a line end that may be missing
 GZIP, ZSTD, BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
@@ -45,6 +37,7 @@ NEWLINE, BUFFER = 10, 1 << 17
 PIECE = 1 << 16  # bytes that are counted at a time
 Cut = Callable[[NDArray[np.uint8], int, bool], tuple[int, int]]
 LONGEST = 1 << 26  # default maximum length of a line in bytes
+WAIT = 0.02  # seconds without a byte after which complete lines of a pipe are parsed
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,37 +48,6 @@ class Chunk:
     length: int
     lines: int
     start: int = 0
-
-
-def expand_paths(source: str | os.PathLike[str]) -> list[str]:
-    """Return the files that match a path, URL or glob pattern, in natural order; "-" is standard input.
-
-    >>> expand_paths("-")
-    ['-']
-    """
-    path = os.fspath(source)
-    if is_url(path):
-        return sorted(url_files(path), key=natural_key)
-    if path == "-" or os.path.isfile(path):
-        return [path]
-    if os.path.isdir(path):
-        raise refuse("source", path, "a file; for all files of a folder add /*")
-    if os.path.exists(path):  # a pipe or a device
-        return [path]
-    found = sorted((p for p in glob.glob(path, recursive=True) if os.path.isfile(p)), key=natural_key)
-    if not found:
-        raise FileNotFoundError(f"source: got {path!r}, expected a file that is there, or a pattern of such")
-    return found
-
-
-def natural_key(path: str) -> tuple[Any, ...]:
-    """Return a key for sorting that compares runs of digits as numbers.
-
-    >>> sorted(["part-10.csv", "part-2.csv"], key=natural_key)
-    ['part-2.csv', 'part-10.csv']
-    """
-    parts = re.split(r"([0-9]+)", path)
-    return tuple(int(part) if k % 2 else part for k, part in enumerate(parts)), path
 
 
 @contextmanager
@@ -107,10 +69,11 @@ def open_stream(source: Any, encoding: str | None = None) -> Iterator[Any]:
         if first.startswith(GZIP):
             plain = _buffered(_Gunzipped(raw))
         elif first == ZSTD:
-            # pyarrow's reader detects truncated files.
-            import pyarrow as pa
+            import pyarrow as pa  # whose reader detects truncated files
 
-            plain = _buffered(pa.CompressedInputStream(pa.PythonFile(_Borrowed(raw), "r"), "zstd").read)
+            # A stream that pyarrow may read but not close, because the caller owns it.
+            borrowed = SimpleNamespace(read=raw.read, closed=False, close=lambda: None)
+            plain = io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(borrowed, "r"), "zstd"), BUFFER)
         found = encoding or next((name for mark, name in MARKS if _first_bytes(plain).startswith(mark)), None)
         yield plain if found is None or is_utf8(found) else _buffered(_Decoded(plain.read1, found))
 
@@ -217,18 +180,6 @@ def read_errors() -> tuple[type[Exception], ...]:
     return OSError, EOFError, zlib.error, *(() if isal is None else (isal.error,))
 
 
-class _Borrowed:
-    """A stream that pyarrow may read but not close, because the caller owns it."""
-
-    closed = False
-
-    def __init__(self, stream: Any) -> None:
-        self.read = stream.read
-
-    def close(self) -> None:
-        """Do nothing."""
-
-
 @contextmanager
 def _raw(source: Any) -> Iterator[Any]:
     if isinstance(source, str | os.PathLike):
@@ -255,7 +206,7 @@ def _raw(source: Any) -> Iterator[Any]:
 
 def skip(stream: Any, size: int) -> None:
     """Skip ``size`` bytes of a stream: by seeking in a plain file, by reading in a compressed one."""
-    if isinstance(getattr(stream, "raw", None), io.FileIO | RemoteFile) and stream.seekable():
+    if hasattr(stream, "raw") and stream.seekable():
         stream.seek(size, os.SEEK_CUR)
         return
     while size > 0 and (got := len(stream.read(min(size, 1 << 20)))):
@@ -411,3 +362,46 @@ def next_line(text: NDArray[np.uint8], start: int, length: int) -> int:
             return start + found + 1
         start, width = start + width, width * 4
     return length
+
+
+class Arriving:
+    """A buffered stream whose ``paused`` is true after a read if no further bytes have arrived for a moment.
+
+    Parameters
+    ----------
+    stream : a buffered reader of a pipe, socket or terminal
+    wait : seconds to wait for more bytes
+
+    >>> read, write = os.pipe()
+    >>> with os.fdopen(read, "rb") as pipe, os.fdopen(write, "wb", 0) as other:
+    ...     stream, _ = Arriving(pipe), other.write(b"1 |a x")
+    ...     stream.readinto(bytearray(100)), stream.paused
+    (6, True)
+    """
+
+    def __init__(self, stream: Any, wait: float = WAIT) -> None:
+        self._stream, self._wait = stream, wait
+        self.paused = False
+
+    def readinto(self, memory: Any) -> int:
+        """Wait for bytes, and return the number of those that have arrived; 0 at the end."""
+        # Not by readinto1, which waits for further bytes where the buffer is smaller than the memory.
+        got = min(len(self._stream.peek(1)), len(memory))
+        memory[:got] = self._stream.read(got)
+        self.paused = got > 0 and not select.select([self._stream], [], [], self._wait)[0]
+        return got
+
+    readinto1 = readinto
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def arriving(stream: Any) -> Any:
+    """Return a stream that tells when it pauses, so that a reader can answer, if it is a pipe, socket or terminal."""
+    try:
+        mode = os.fstat(stream.fileno()).st_mode
+    except (AttributeError, OSError, ValueError):  # no file of the system
+        return stream
+    waits = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode)
+    return Arriving(stream) if waits else stream

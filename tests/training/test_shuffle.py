@@ -8,9 +8,10 @@ import pytest
 
 import forel
 from forel.data import Block, read
+from forel.data.block import take_rows
 from forel.learner.settings import Settings
-from forel.training import shuffle
-from forel.training.shuffle import ShuffledRows, take_rows
+from forel.training import row_cache
+from forel.training.row_cache import ShuffledRows
 
 ONE = Settings(alpha=1.0)
 ROWS = 200
@@ -18,8 +19,8 @@ ROWS = 200
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch, interpreted):
-    monkeypatch.setattr(shuffle, "GROUP", 16)
-    monkeypatch.setattr(shuffle, "POOL", 3)
+    monkeypatch.setattr(row_cache, "GROUP", 16)
+    monkeypatch.setattr(row_cache, "POOL", 3)
 
 
 def csv_text(rows=ROWS):
@@ -104,7 +105,7 @@ def test_predictions_have_the_order_of_rows():
 def test_groups_do_not_span_files():
     one = Block(np.arange(21), np.zeros(20, np.int32), np.ones(20, np.float32), np.zeros(20, np.float32), file="a")
     other = Block(np.arange(6), np.zeros(5, np.int32), np.ones(5, np.float32), np.zeros(5, np.float32), file="b")
-    assert [(len(g), g.file) for g in shuffle._groups([one, other])] == [(16, "a"), (4, "a"), (5, "b")]
+    assert [(len(g), g.file) for g in row_cache._groups([one, other])] == [(16, "a"), (4, "a"), (5, "b")]
 
 
 @pytest.mark.parametrize("rule", [{"holdout": 5}, {"holdout_after": 300}])

@@ -11,7 +11,17 @@ from numpy.typing import NDArray
 
 from forel.data.problems import Problems
 
-__all__ = ["BEGINNING", "MOST_BITS", "Block", "Position", "Task", "completed_task", "completed_tasks", "concatenate"]
+__all__ = [
+    "BEGINNING",
+    "MOST_BITS",
+    "Block",
+    "Position",
+    "Task",
+    "completed_task",
+    "completed_tasks",
+    "concatenate",
+    "take_rows",
+]
 
 MOST_BITS = 31  # slots are int32
 
@@ -36,6 +46,7 @@ class Position(NamedTuple):
 
 
 BEGINNING = Position()
+OPTIONAL = ("tags", "lines", "entry_names", "slices", "numbers", "held_out")  # of each row or entry, in a block or not
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +152,26 @@ def concatenate(blocks: Iterable[Block]) -> Block:
         slices=joined("slices", axis=1),
         numbers=joined("numbers"),
     )
+
+
+def take_rows(block: Block, order: NDArray[Any]) -> Block:
+    """Return some rows of a block, in any order.
+
+    >>> block = Block(np.array([0, 1, 3]), np.int32([4, 5, 6]), np.float32([1, 2, 3]), np.float32([0, 1]))
+    >>> taken = take_rows(block, np.array([1, 0]))
+    >>> taken.indices.tolist(), taken.labels.tolist()
+    ([5, 6, 4], [1.0, 0.0])
+    """
+    sizes = np.diff(block.indptr)[order]
+    indptr = np.append(0, np.cumsum(sizes))
+    entries = np.repeat(block.indptr[:-1][order] - indptr[:-1], sizes) + np.arange(indptr[-1])
+    taken: dict[str, Any] = {name: getattr(block, name) for name in ("labels", "importance", *OPTIONAL)}
+    for name, given in taken.items():
+        if isinstance(given, tuple):
+            taken[name] = tuple(given[k] for k in (entries if name == "entry_names" else order).tolist())
+        elif given is not None:
+            taken[name] = given[..., order]
+    return replace(block, indptr=indptr, indices=block.indices[entries], values=block.values[entries], **taken)
 
 
 Task = Callable[[], tuple[Block | None, Problems]]

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data import Block, concatenate
+from forel.data.block import take_rows
 from forel.learner.learner import Learner
 from forel.learner.rows import CoalescedRows
 from forel.training.metrics import Report, StreamMetrics
 from forel.training.run import Observer, Step, Transform
-from forel.training.shuffle import take_rows
 from forel.validation import refuse, whole
 
 __all__ = ["HeldOutRows", "Holdout"]

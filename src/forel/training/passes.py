@@ -7,8 +7,10 @@ import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,9 +25,8 @@ from forel.data.pipeline import ordered_blocks
 from forel.data.sources.files import fingerprints, is_one_shot, single_sources
 from forel.data.sources.row_cache import RowCache
 from forel.store.atomic import Path
-from forel.training.row_cache import CacheDraft, CacheWriteError, find_cache, is_cache
+from forel.training.row_cache import CacheDraft, CacheWriteError, ShuffledRows, cache_key, find_cache, is_cache
 from forel.training.run import Part
-from forel.training.shuffle import ShuffledRows
 from forel.validation import refuse
 
 __all__ = ["Passes"]
@@ -163,7 +164,7 @@ class Passes(Part):
             resumed = reader.start != BEGINNING  # with the problems found before
             problems = Problems(reader.problems.on_error) if resumed else reader.problems
             source = self._blocks(self.number, replace(reader, start=BEGINNING, problems=problems))
-            self._shuffled = ShuffledRows(_numbered(source), self._stack, self.shuffle)
+            self._shuffled = ShuffledRows(source, self._stack, self.shuffle)
         yield from self._shuffled.blocks(pass_number, reader.start.blocks)
 
     def _ordered(self, reader: Reader) -> Iterator[Block]:
@@ -178,16 +179,16 @@ class Passes(Part):
         return wanted and not all(is_cache(one) for one in single_sources(self.source))
 
     def _blocks_to_cache(self, reader: Reader) -> Iterator[Block]:
-        new_problems = Problems(reader.problems.on_error)
-        draft = self._try(lambda: CacheDraft(self.cache, reader, self._stack))
-        for block in self._ordered(replace(reader, problems=new_problems)):
-            if draft is not None:
-                draft = self._try(partial(draft.add, block, new_problems))
-            reader.problems.absorb(new_problems)
-            yield block
+        new, found = Problems(reader.problems.on_error), Problems("skip")  # of reading alone: a cache has no others
+        draft = self._try(lambda: CacheDraft(self.cache, cache_key(reader), self._stack))
+        for block in chain(self._ordered(replace(reader, problems=new)), [None]):
+            found.absorb(deepcopy(new))
+            reader.problems.absorb(new)
+            if block is not None:
+                draft = None if draft is None else self._try(partial(draft.add, block))
+                yield block
         if draft is not None:
-            self._cache = self._try(partial(draft.finish, new_problems, reader))
-        reader.problems.absorb(new_problems)
+            self._cache = self._try(partial(draft.finish, found, reader.kinds.known, reader.classes.names))
 
     def _try(self, write: Callable[[], T]) -> T | None:
         """Continue without a cache if it cannot be written, unless a later pass depends on it."""

@@ -1,15 +1,23 @@
-"""Writing and finding caches of parsed rows: files that later passes read instead of the source."""
+"""Files of parsed rows: caches, which later passes read instead of the source, and rows in random order.
+
+In random order, a temporary cache holds the rows in groups, which are mixed in pools, in bounded memory. Each pass
+reads the groups in another random order, a pool of them at a time, and shuffles the rows of the pool. Groups have a
+fixed number of rows, so that the order depends only on the seed, the pass and the rows.
+"""
 
 import errno
 import os
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
-from forel.data import Block, Malformed, Problems, Reader, ReadOptions, read
+import numpy as np
+
+from forel.data import Block, Malformed, Position, Problems, Reader, ReadOptions, concatenate, read
+from forel.data.block import MOST_BITS, take_rows
 from forel.data.pipeline import ordered_blocks
 from forel.data.sources.files import fingerprints, is_one_shot, single_sources
 from forel.data.sources.row_cache import HEAD, CacheWriter, RowCache, has_cache_header, open_cache
@@ -17,9 +25,12 @@ from forel.store.atomic import Path, temporary_path, try_lock
 from forel.validation import refuse
 
 __all__ = [
-    "CacheDraft", "CacheWriteError", "cached_options", "find_cache", "is_cache", "temporary_folder",
+    "CacheDraft", "CacheWriteError", "ShuffledRows", "cache_key", "cached_options", "find_cache", "is_cache",
     "write_cache",
 ]  # fmt: skip
+
+GROUP = 1 << 13  # rows in random order that stay together in the file
+POOL = 16  # groups whose rows are mixed
 
 
 class CacheWriteError(OSError):
@@ -46,10 +57,10 @@ def write_cache(source: Any, path: Path, threads: int | None = None, **reading: 
         raise refuse("output", os.fspath(path), "a cache, or a path that does not exist")
     reader = read(source, **{**reading, "constant": False})
     with ExitStack() as stack:
-        draft, no_problems = CacheDraft(path, reader, stack), Problems()
+        draft = CacheDraft(path, cache_key(reader), stack)
         for block in ordered_blocks(reader, threads):
-            draft.add(block, no_problems)
-        return draft.finish(reader.problems, reader)
+            draft.add(block)
+        return draft.finish(reader.problems, reader.kinds.known, reader.classes.names)
 
 
 class CacheDraft:
@@ -58,39 +69,37 @@ class CacheDraft:
     Parameters
     ----------
     path : the final name of the file; None for an anonymous temporary file
-    reader : the reader of the blocks that are written
+    key : options and sources that the rows depend on
     stack : closes the file, and removes the temporary name, at its exit
     """
 
-    def __init__(self, path: Path | None, reader: Reader, stack: ExitStack) -> None:
+    def __init__(self, path: Path | None, key: Mapping[str, Any], stack: ExitStack) -> None:
         self._path = None if path is None else os.path.realpath(path)
-        self._problems = Problems("skip")
+        self._stack = stack.enter_context(ExitStack())
         with self._write_errors():
+            # Unbuffered: a write that failed must not be repeated on closing.
             if self._path is None:
-                # Unbuffered: a write that failed must not be repeated on closing.
-                self._file: Any = tempfile.TemporaryFile(  # noqa: SIM115
-                    buffering=0, prefix="forel-", dir=temporary_folder()
-                )
+                file: Any = tempfile.TemporaryFile(buffering=0, prefix="forel-", dir=temporary_folder())  # noqa: SIM115
             else:
                 self._name = temporary_path(self._path)
-                self._file = open(self._name, "x+b", buffering=0)  # noqa: SIM115
-                try_lock(self._file.fileno())
-                stack.callback(_unlink, self._name)
-            stack.enter_context(self._file)
-            self._writer = CacheWriter(self._file, _fingerprint(reader))
+                file = open(self._name, "x+b", buffering=0)  # noqa: SIM115
+                try_lock(file.fileno())
+                self._stack.callback(_unlink, self._name)
+            self._file = self._stack.enter_context(file)
+            self._writer = CacheWriter(self._file, key)
 
-    def add(self, block: Block, problems: Problems) -> "CacheDraft":
-        """Write a block, and copy the problems found since the block before."""
-        self._problems.absorb(replace(problems, messages=list(problems.messages)))
+    def add(self, block: Block) -> "CacheDraft":
+        """Write a block."""
         with self._write_errors():
             self._writer.add(block)
         return self
 
-    def finish(self, problems: Problems, reader: Reader) -> RowCache:
-        """Complete the file with the kinds and classes that the reader found, rename it, and open it for reading."""
-        self._problems.absorb(replace(problems, messages=list(problems.messages)))
+    def finish(
+        self, problems: Problems, kinds: Mapping[str, str] | None = None, classes: Sequence[str] | None = None
+    ) -> RowCache:
+        """Complete the file with what reading found, rename it, and open it for reading."""
         with self._write_errors():
-            self._writer.close(self._problems, reader.kinds.known, reader.classes.names)
+            self._writer.close(problems, kinds, classes)
             if self._path is not None:
                 os.fsync(self._file.fileno())
                 os.replace(self._name, self._path)
@@ -99,20 +108,12 @@ class CacheDraft:
             raise CacheWriteError(errno.EIO, "cache: could not be read again")
         return cache
 
-    def _discard(self) -> None:
-        """Free the disk space at once: the model may need it."""
-        if hasattr(self, "_file"):
-            with suppress(OSError):
-                self._file.close()
-        if self._path is not None:
-            _unlink(self._name)
-
     @contextmanager
     def _write_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            self._discard()
+            self._stack.close()  # frees the disk space at once: the model may need it
             where = f"in {temporary_folder()} (set TMPDIR for another folder)" if self._path is None else self._path
             message = f"cache {where}: could not be written ({error.strerror or error})"
             raise CacheWriteError(error.errno, message) from error
@@ -130,7 +131,7 @@ def find_cache(path: str, reader: Reader) -> RowCache | None:
     except Malformed as error:
         warnings.warn(str(error), RuntimeWarning, stacklevel=2)
         return None
-    expected = _fingerprint(reader)
+    expected = cache_key(reader)
     if cache is not None and cache.key == expected and expected["sources"] is not None:
         if not cache.problems.count or reader.problems.on_error == "skip":
             return cache
@@ -152,11 +153,7 @@ def cached_options(source: Any) -> ReadOptions | None:
         cache = open_cache(file, os.fspath(paths[0]))
     if cache is None:
         return None
-    found = {
-        "format": None,
-        "kinds": cache.kinds,
-        **({} if cache.classes is None else {"classes": list(cache.classes)}),
-    }
+    found = {"format": None, "kinds": cache.kinds, **({} if cache.classes is None else {"classes": [*cache.classes]})}
     return ReadOptions.from_json({**cache.key["options"], **found}, owner=cache.file)
 
 
@@ -168,7 +165,8 @@ def is_cache(path: Any) -> bool:
         return has_cache_header(file.read(HEAD))
 
 
-def _fingerprint(reader: Reader) -> dict[str, Any]:
+def cache_key(reader: Reader) -> dict[str, Any]:
+    """Return the options and sources that the rows of a reader depend on."""
     return {"options": reader.options.meaning, "sources": fingerprints(reader.source)}
 
 
@@ -182,3 +180,62 @@ def temporary_folder() -> str:
 def _unlink(name: str) -> None:
     with suppress(OSError):
         os.unlink(name)
+
+
+class ShuffledRows:
+    """The rows of blocks in a temporary file, to be read in random orders.
+
+    Parameters
+    ----------
+    blocks : read to their end at once, with all rows in their order
+    stack : removes the file at its exit
+    seed : of the orders
+
+    >>> ones = np.ones(100, np.float32)
+    >>> block = Block(np.arange(101), np.arange(100, dtype=np.int32), ones, ones)
+    >>> with ExitStack() as stack:
+    ...     rows = ShuffledRows([block], stack, seed=1)
+    ...     once, again = (next(rows.blocks(1)).indices for _ in range(2))
+    >>> bool((once == again).all()), sorted(once.tolist()) == list(range(100)), once.tolist() == list(range(100))
+    (True, True, False)
+    """
+
+    def __init__(self, blocks: Iterable[Block], stack: ExitStack, seed: int = 0) -> None:
+        self._seed, rows = seed, [0]
+        draft = CacheDraft(None, {"options": {"bits": MOST_BITS}}, stack)
+        for group in _groups(blocks):
+            draft.add(group)
+            rows.append(len(group))
+        self._cache, self._starts = draft.finish(Problems()), np.cumsum(rows)
+
+    def blocks(self, pass_number: int, first: int = 0) -> Iterator[Block]:
+        """Yield the rows in the order of a pass, with their numbers, from the block number ``first`` on."""
+        order = np.random.default_rng([self._seed, pass_number]).permutation(len(self._cache)).tolist()
+        for number in range(first, -(-len(order) // POOL)):
+            groups = [self._group(k) for k in order[number * POOL : (number + 1) * POOL]]
+            pool = concatenate(groups)
+            rows = take_rows(pool, np.random.default_rng([self._seed, pass_number, number]).permutation(len(pool)))
+            if len({group.file for group in groups}) > 1 or rows.lines is None:
+                rows = replace(rows, file="shuffled rows", lines=None)
+            yield replace(rows, after=Position(0, blocks=number + 1), size=0)
+
+    def _group(self, number: int) -> Block:
+        return replace(self._cache.block(number), numbers=np.arange(*self._starts[number : number + 2]))
+
+
+def _groups(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Yield the same rows in blocks of ``GROUP`` rows, except for the last of each file."""
+    pending, size = list[Block](), 0
+    for block in blocks:
+        if pending and pending[0].file != block.file:
+            yield concatenate(pending)
+            pending, size = [], 0
+        pending.append(block)
+        size += len(block)
+        while size >= GROUP:
+            whole = concatenate(pending)
+            yield take_rows(whole, np.arange(GROUP))
+            rest = take_rows(whole, np.arange(GROUP, size))
+            pending, size = ([rest], len(rest)) if len(rest) else ([], 0)
+    if pending:
+        yield concatenate(pending)

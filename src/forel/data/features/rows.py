@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data.block import Block
+from forel.data.block import Block, take_rows
 from forel.data.buffers import Buffers
 from forel.data.compiled import scanner
 from forel.data.problems import Malformed, Problems
@@ -91,21 +91,4 @@ def drop_rows(block: Block, rows: NDArray[Any]) -> Block:
     >>> drop_rows(block, np.array([0])).indices
     array([5, 6], dtype=int32)
     """
-    kept = np.ones(len(block), bool)
-    kept[rows] = False
-    sizes = np.diff(block.indptr)
-    entries = np.repeat(kept, sizes)
-    indptr = np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64)
-    tags = None if block.tags is None else tuple(tag for tag, good in zip(block.tags, kept, strict=True) if good)
-    entry_names = block.entry_names
-    if entry_names is not None:
-        entry_names = tuple(name for name, good in zip(entry_names, entries, strict=True) if good)
-    return Block(
-        indptr, block.indices[entries], block.values[entries], block.labels[kept], block.importance[kept], tags,
-        block.file, block.line, block.size, block.after,
-        lines=None if block.lines is None else block.lines[kept],
-        entry_names=entry_names,
-        label_words=block.label_words,
-        slices=None if block.slices is None else block.slices[:, kept],
-        numbers=None if block.numbers is None else block.numbers[kept],
-    )  # fmt: skip
+    return take_rows(block, np.delete(np.arange(len(block)), rows))

@@ -12,13 +12,12 @@ import struct
 import zlib
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from weakref import finalize
 
 import numpy as np
-from numpy.typing import NDArray
 
 from forel.data.block import MOST_BITS, Block, Position, Task, completed_task
 from forel.data.problems import Malformed, Problems
@@ -27,11 +26,17 @@ from forel.validation import all_finite
 __all__ = ["HEAD", "CacheWriter", "RowCache", "has_cache_header", "open_cache"]
 
 FORMAT = b"\x93forel cache "
-MAGIC = FORMAT + b"4\0\0"
+MAGIC = FORMAT + b"5\0\0"
 HEAD = len(MAGIC)  # bytes that identify a cache
 TRAILER = struct.Struct("<QQL16s")  # offset, length and checksum of the description, and the magic bytes
-NAMES = ("indptr", "labels", "indices", "values", "importance")  # the widest first, so that views are aligned
-KINDS = tuple(map(np.dtype, (np.int64, np.float64, np.int32, np.float32, np.float32)))
+TOTALS = {"rows": "rows", "entries": "entries", "bytes": "size"}  # of a cache, from those of its blocks
+WORD = (1 << 32) - 1
+NO_END = "a cache without its end"
+# The arrays of a block, the widest first, so that views are aligned; lines are counted from the block's, 0 if unknown.
+ARRAYS = {
+    "indptr": np.int64, "labels": np.float64, "indices": np.int32, "values": np.float32, "importance": np.float32,
+    "lines": np.int32,
+}  # fmt: skip
 
 
 class CacheWriter:
@@ -46,49 +51,37 @@ class CacheWriter:
     >>> writer = CacheWriter(io.BytesIO(), {"bits": 3})
     >>> writer.add(Block(np.array([0, 1]), np.int32([4]), np.float32([1]), np.float32([1])))
     >>> writer.close(Problems())
-    >>> writer.rows
-    1
     """
 
     def __init__(self, file: Any, key: Mapping[str, Any]) -> None:
         self._file, self._key = file, dict(key)
         self._blocks: list[dict[str, Any]] = []
         self._offset = 0
-        self.rows = self.entries = self.bytes = 0
         self._write(MAGIC)
 
     def add(self, block: Block) -> None:
         """Write a block."""
         start, check = self._offset, 0
-        for name, kind in zip(NAMES, KINDS, strict=True):
-            array: Any = np.ascontiguousarray(getattr(block, name), kind)
+        lines = np.zeros(len(block), np.int32) if block.lines is None else block.lines - (block.line - 1)
+        for name, kind in ARRAYS.items():
+            array: Any = np.ascontiguousarray(lines if name == "lines" else getattr(block, name), kind)
             memory = memoryview(array).cast("B")
             check = zlib.crc32(memory, check)
             self._write(memory)
-        after = None if block.after is None else list(block.after)
-        self._blocks.append(
-            {
-                "start": start, "rows": len(block), "entries": block.indices.size, "check": check,
-                "file": block.file, "line": block.line, "size": block.size, "after": after,
-            }
-        )  # fmt: skip
-        self.rows += len(block)
-        self.entries += block.indices.size
-        self.bytes += block.size
+        known = {"start": start, "rows": len(block), "entries": block.indices.size, "check": check}
+        place = {"file": block.file, "line": block.line, "size": block.size, "after": block.after}
+        self._blocks.append(known | place)
 
     def close(
         self, problems: Problems, kinds: Mapping[str, str] | None = None, classes: Sequence[str] | None = None
     ) -> None:
         """Write the description, with the problems of reading, the kinds of columns, and the names of classes."""
-        totals = {
-            "rows": self.rows, "entries": self.entries, "bytes": self.bytes, "kinds": dict(kinds or {}),
-            "problems": {"count": problems.count, "messages": problems.messages},
-            **({"classes": list(classes)} if classes else {}),
-        }  # fmt: skip
-        start = self._offset
-        text = json.dumps({"key": self._key, "totals": totals, "blocks": self._blocks}).encode()
+        totals = {total: sum(known[one] for known in self._blocks) for total, one in TOTALS.items()}
+        found = {"kinds": dict(kinds or {}), "problems": {"count": problems.count, "messages": problems.messages}}
+        content = {"key": self._key, "totals": {**totals, **found, "classes": classes}, "blocks": self._blocks}
+        start, text = self._offset, json.dumps(content).encode()
         self._write(text)
-        self._write(TRAILER.pack(start, len(text), _text_check(text, start), MAGIC))
+        self._write(TRAILER.pack(start, len(text), zlib.crc32(text, start & WORD), MAGIC))
 
     def _write(self, memory: Any) -> None:
         """Write all bytes; unbuffered files may write fewer at a time."""
@@ -99,25 +92,29 @@ class CacheWriter:
             rest = rest[taken:]
 
 
-@dataclass(frozen=True, eq=False)
 class RowCache:
-    """A cache with a valid description; blocks are read on demand.
+    """A cache in an open file, whose blocks any thread reads on demand.
 
     Parameters
     ----------
+    handle : of the file, which is closed with the last reference to the cache
     file : its name
-    key : options and sources that the rows depend on
-    totals : rows, entries, bytes of text, kinds of columns, problems of reading, and names of classes if labels are
+
+    ``key`` has the options and sources that the rows depend on; ``totals``, rows, entries, bytes of text, kinds of
+    columns, problems of reading, and names of classes, if labels are these.
     """
 
-    file: str
-    key: dict[str, Any]
-    totals: dict[str, Any]
-    index: list[dict[str, Any]] = field(repr=False)
-    stored: "_Stored" = field(repr=False)
+    def __init__(self, handle: int, file: str) -> None:
+        self.file, self._handle = file, handle
+        finalize(self, os.close, handle)
+        content = self._description()
+        self.key, self.totals, self._blocks = content["key"], content["totals"], content["blocks"]
+        self._slots = 1 << self.key["options"]["bits"]
+        if not 1 < self._slots <= 1 << MOST_BITS:
+            raise KeyError("bits")
 
     def __len__(self) -> int:
-        return len(self.index)
+        return len(self._blocks)
 
     @property
     def problems(self) -> Problems:
@@ -133,11 +130,11 @@ class RowCache:
     @property
     def classes(self) -> tuple[str, ...] | None:
         """The names of classes, whose indices are the labels; None if labels are numbers."""
-        return tuple(self.totals["classes"]) if self.totals.get("classes") else None
+        return tuple(self.totals["classes"]) if self.totals["classes"] else None
 
     def find(self, position: Position) -> int:
         """Return the number of the first block after a position in the source."""
-        return bisect_right(self.index, position, key=lambda known: Position(*known["after"]))
+        return bisect_right(self._blocks, position, key=lambda known: Position(*known["after"]))
 
     def tasks(self, first: int = 0, file: int | None = None) -> Iterator[Task]:
         """Yield a task for each block from ``first`` on.
@@ -149,27 +146,55 @@ class RowCache:
         yield completed_task(None, self.problems)
 
     def _task(self, k: int, file: int | None) -> tuple[Block, Problems]:
-        known = self.index[k]
+        block = self.block(k)
+        return block if file is None else replace(block, after=Position(file, k + 1)), Problems("skip")
+
+    def block(self, number: int) -> Block:
+        """Return a block by its number."""
+        known = self._blocks[number]
         try:
-            bits = self.key["options"]["bits"]
-            memory: Any = np.empty(_size(known), np.uint8)
-            self.stored.read_into(memory, known["start"])
-            if zlib.crc32(memory) != known["check"]:
-                raise ValueError("a wrong checksum")
-            arrays: dict[str, Any] = _arrays(memory, known["rows"], known["entries"])
-            _validate(arrays, 1 << bits)
+            arrays = self._arrays(**{name: known[name] for name in ("start", "rows", "entries", "check")})
+            _validate(self._slots, len(self.classes or ()), **arrays)
         except (ValueError, OSError, MemoryError) as wrong:
             raise _broken(self.file, wrong) from None
-        after = known["after"] if file is None else (file, k + 1)
-        position = None if after is None else Position(*after)
-        labels = arrays["labels"]
-        if self.classes is not None and not (np.isnan(labels) | np.isin(labels, np.arange(len(self.classes)))).all():
-            raise _broken(self.file, "a label that is not the place of a class")
-        block = Block(
-            **arrays, file=known["file"], line=known["line"], size=known["size"], after=position,
-            label_words=self.classes,
-        )  # fmt: skip
-        return block, Problems("skip")
+        lines = arrays["lines"]
+        arrays["lines"] = lines + np.int64(known["line"] - 1) if lines.any() else None
+        after = None if known["after"] is None else Position(*known["after"])
+        place = {name: known[name] for name in ("file", "line", "size")}
+        return Block(**arrays, **place, after=after, label_words=self.classes)
+
+    def _arrays(self, start: int, rows: int, entries: int, check: int) -> dict[str, Any]:
+        """Return the arrays of a block as views of the bytes from ``start`` on."""
+        sizes = {"indptr": rows + 1, "indices": entries, "values": entries}
+        ends = np.cumsum([sizes.get(name, rows) * np.dtype(kind).itemsize for name, kind in ARRAYS.items()])
+        memory: Any = np.empty(ends[-1], np.uint8)
+        if zlib.crc32(self._read_into(memory, start)) != check:
+            raise ValueError("a wrong checksum")
+        parts = zip(ARRAYS.items(), np.split(memory, ends[:-1]), strict=True)
+        return {name: part.view(kind) for (name, kind), part in parts}
+
+    def _description(self) -> Any:
+        """Return the description of the blocks, if it is complete and nothing follows it."""
+        size = os.fstat(self._handle).st_size
+        if size < HEAD + TRAILER.size:
+            raise ValueError(NO_END)
+        start, length, check, magic = TRAILER.unpack(self._read_into(bytearray(TRAILER.size), size - TRAILER.size))
+        if magic != MAGIC or start + length + TRAILER.size != size:
+            raise ValueError(NO_END)
+        text = self._read_into(bytearray(length), start)
+        if zlib.crc32(text, start & WORD) != check:
+            raise ValueError("a description that is not the one that was written")
+        return json.loads(text)
+
+    def _read_into(self, memory: Any, start: int) -> Any:
+        """Fill the memory with bytes from an offset on, and return it."""
+        rest = memoryview(memory)
+        while len(rest):
+            got = os.preadv(self._handle, [rest], start)
+            if got == 0:
+                raise ValueError(NO_END)
+            start, rest = start + got, rest[got:]
+        return memory
 
 
 def has_cache_header(beginning: bytes) -> bool:
@@ -184,124 +209,41 @@ def open_cache(stream: Any, file: str) -> RowCache | None:
     """
     beginning = stream.peek(HEAD)[:HEAD] if hasattr(stream, "peek") else b""
     try:
-        stored = _Stored(stream)
+        first = os.pread(stream.fileno(), HEAD, 0)
     except (OSError, ValueError):  # not a file on a disk
-        stored = None
-    first = b"" if stored is None else stored.beginning
-    if stored is None or not has_cache_header(first):
+        first = b""
+    if not has_cache_header(first):
         if has_cache_header(beginning):
             raise Malformed(file, 1, None, "a cache in a stream or compressed", "it as a file, as it was written")
         return None
     if first != MAGIC and len(first) == HEAD:
         raise Malformed(file, 1, None, "a cache of another version", "one that this version of forel wrote")
     try:
-        content = json.loads(stored.text())
-        return RowCache(file, content["key"], content["totals"], _checked(content, stored.end), stored)
-    except (KeyError, TypeError, AttributeError):
+        return RowCache(os.dup(stream.fileno()), file)
+    except (KeyError, TypeError):
         raise _broken(file, "a cache without the description of its source") from None
     except (ValueError, OSError, MemoryError, RecursionError) as wrong:
         raise _broken(file, wrong) from None
 
 
-class _Stored:
-    """Positioned reads of a file by any thread; it is closed with the last reference."""
-
-    def __init__(self, stream: Any) -> None:
-        self._handle = os.dup(stream.fileno())
-        finalize(self, os.close, self._handle)
-        self.size = os.fstat(self._handle).st_size
-        self.end = 0
-        self.beginning = os.pread(self._handle, HEAD, 0)
-
-    def read_into(self, memory: Any, start: int) -> None:
-        """Fill the memory with bytes from an offset on."""
-        rest = memoryview(memory)
-        while len(rest):
-            got = os.preadv(self._handle, [rest], start)
-            if got == 0:
-                raise ValueError("a cache without its end")
-            start, rest = start + got, rest[got:]
-
-    def text(self) -> bytes:
-        """Return the description of the blocks, if it is complete and nothing follows it."""
-        trailer = bytearray(TRAILER.size)
-        if self.size < HEAD + TRAILER.size:
-            raise ValueError("a cache without its end")
-        self.read_into(trailer, self.size - TRAILER.size)
-        start, length, check, magic = TRAILER.unpack(trailer)
-        if magic != MAGIC or start < HEAD or start + length + TRAILER.size != self.size:
-            raise ValueError("a cache without its end")
-        memory = bytearray(length)
-        self.read_into(memory, start)
-        text = bytes(memory)
-        if _text_check(text, start) != check:
-            raise ValueError("a description that is not the one that was written")
-        self.end = start
-        return text
-
-
-def _checked(content: dict[str, Any], end: int) -> list[dict[str, Any]]:
-    """Return the descriptions of blocks, if they are contiguous and complete."""
-    offset, problems, bits = HEAD, content["totals"]["problems"], content["key"]["options"]["bits"]
-    if type(bits) is not int or not 1 <= bits <= MOST_BITS:
-        raise ValueError("a cache without the description of its source")
-    numbers: list[Any] = [content["totals"][name] for name in ("rows", "entries", "bytes")] + [problems["count"]]
-    for known in content["blocks"]:
-        numbers += [known[name] for name in ("start", "rows", "entries", "check", "line", "size")]
-        numbers += () if known["after"] is None else Position(*known["after"])
-        if known["start"] != offset or not isinstance(known["file"], str):
-            raise ValueError("blocks that do not follow one another")
-        offset += _size(known)
-    if any(type(one) is not int or not 0 <= one < 1 << 62 for one in numbers) or offset != end:
-        raise ValueError("blocks that do not follow one another")
-    classes = content["totals"].get("classes", [])
-    plain = isinstance(content["totals"]["kinds"], dict) and isinstance(problems["messages"], list)
-    plain = plain and isinstance(classes, list) and all(isinstance(name, str) for name in classes)
-    if not plain:
-        raise ValueError("a cache without the description of its source")
-    blocks: list[dict[str, Any]] = content["blocks"]
-    return blocks
-
-
-def _size(known: Mapping[str, Any]) -> int:
-    return sum(size * kind.itemsize for size, kind in zip(_sizes(known["rows"], known["entries"]), KINDS, strict=True))
-
-
-def _sizes(rows: int, entries: int) -> tuple[int, ...]:
-    """Return the numbers of elements of the arrays of a block."""
-    return rows + 1, rows, entries, entries, rows
-
-
-def _arrays(memory: NDArray[np.uint8], rows: int, entries: int) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a block as views."""
-    arrays, start = dict[str, NDArray[Any]](), 0
-    for name, kind, size in zip(NAMES, KINDS, _sizes(rows, entries), strict=True):
-        stop = start + size * kind.itemsize
-        arrays[name], start = memory[start:stop].view(kind), stop
-    return arrays
-
-
-def _validate(arrays: dict[str, NDArray[Any]], slots: int) -> None:
+def _validate(
+    slots: int, classes: int, indptr: Any, labels: Any, indices: Any, values: Any, importance: Any, lines: Any
+) -> None:
     """Raise for numbers that no source has, because kernels do not check them."""
-    indptr, indices, values, labels, importance = (
-        arrays[name] for name in ("indptr", "indices", "values", "labels", "importance")
-    )  # fmt: skip
     if indptr[0] != 0 or indptr[-1] != indices.size or (indptr[1:] < indptr[:-1]).any():
         raise ValueError("rows that do not follow one another")
     if indices.size and (indices.min() < 0 or indices.max() >= slots):
         wrong = indices[(indices < 0) | (indices >= slots)][0]
         raise ValueError(f"a slot of {wrong} where there are {slots}")
     for name, array, bad in (
-        ("a value", values, None if all_finite(values) else ~np.isfinite(values)),
+        ("a value", values, () if all_finite(values) else ~np.isfinite(values)),
         ("a label", labels, np.isinf(labels)),
         ("an importance", importance, ~(np.isfinite(importance) & (importance >= 0))),
     ):
-        if bad is not None and bad.any():
+        if np.any(bad):
             raise ValueError(f"{name} of {array[bad][0]:g}")
-
-
-def _text_check(text: bytes, start: int) -> int:
-    return zlib.crc32(text, zlib.crc32(b"%d %d" % (start, len(text))))
+    if classes and not (np.isnan(labels) | np.isin(labels, np.arange(classes))).all():
+        raise ValueError("a label that is not the place of a class")
 
 
 def _broken(file: str, got: Any) -> Malformed:

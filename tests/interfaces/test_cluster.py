@@ -15,7 +15,7 @@ import pytest
 
 import forel
 from forel.data.pieces import pieces_of, read_piece
-from forel.ray import RayKeys, RayWorkers, ray_workers
+from forel.ray import RayWorkers, ray_workers
 from forel.ray.ray_workers import import_ray, read_groups, run_within
 from forel.training import by_key
 
@@ -158,11 +158,11 @@ def test_models_by_key_have_the_same_bytes_on_workers_of_which_some_are_killed(a
             for number in killed:
                 os.kill(number, signal.SIGKILL)
 
-    with RayWorkers(address, 2) as workers:
-        together = forel.train(files["csv"], ONE, cluster=workers, learners=RayKeys(3), progress=kill, **options)
+    with RayWorkers(address, 3) as workers:
+        together = forel.train(files["csv"], ONE, cluster=workers, progress=kill, **options)
     assert killed
     assert saved(tmp_path, together) == saved(tmp_path, alone)
-    assert together.training.keys == alone.training.keys
+    assert together.training.slices == alone.training.slices
     assert together.report == alone.report
 
 
@@ -178,13 +178,13 @@ def test_models_by_key_resume_on_other_workers(address, files, tmp_path, monkeyp
         if progress.rows > 330:
             raise InterruptedError
 
+    with RayWorkers(address, 3) as workers, pytest.raises(InterruptedError):
+        forel.train(files["csv"], ONE, cluster=workers, progress=stop, **options)
     with RayWorkers(address, 2) as workers:
-        with pytest.raises(InterruptedError):
-            forel.train(files["csv"], ONE, cluster=workers, learners=RayKeys(3), progress=stop, **options)
-        together = forel.train(files["csv"], ONE, cluster=workers, learners=RayKeys(2), progress=seen.append, **options)
+        together = forel.train(files["csv"], ONE, cluster=workers, progress=seen.append, **options)
     assert 200 < seen[0].rows < 600
     assert saved(tmp_path, together) == saved(tmp_path, alone)
-    assert together.training.keys == alone.training.keys
+    assert together.training.slices == alone.training.slices
 
 
 def test_bad_input_on_a_worker_raises_the_same_error_as_on_one_machine(address, files, tmp_path, interpreted):

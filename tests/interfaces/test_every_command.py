@@ -59,7 +59,7 @@ def test_json_of_commands_about_a_model_can_be_parsed(kind, table):
 
 
 def test_json_of_models_by_key_can_be_parsed(table):
-    assert len(json.loads(train(table, "--json", "--by", f"city{HOSTILE}").stdout)["keys"]) == 3
+    assert len(json.loads(train(table, "--json", "--by", f"city{HOSTILE}").stdout)["slices"][0]["values"]) == 3
     assert len(json.loads(run("inspect", "m", "--json").stdout)["keys"]) == 3
     assert json.loads(run("inspect", "m", "--key", f"{HOSTILE}1", "--json").stdout)["settings"]
     assert json.loads(run("evaluate", table, "--model", "m", "--json").stdout)["rows"] == 40

@@ -52,7 +52,7 @@ def test_they_are_not_among_the_rows_of_any_score(settings):
 def test_they_are_not_among_the_rows_of_a_key_or_a_class():
     options = {"label": "y", "importance": "w", "bits": 4}
     keyed = forel.train([{**row, "by": "a"} for row in rows_with(1.0)], SCALE_FREE, by="by", **options)
-    assert [one.rows for one in keyed.training.keys] == [80]
+    assert [one.report.rows for one in keyed.training.slices[0].slices] == [80]
     softmax = Settings("softmax", alpha=1.0)
     assert forel.train(rows_with(1.0), softmax, classes=2, **options).report.rows == 80
 

@@ -13,6 +13,7 @@ from forel.cli.printing import mixture_summary, print_json, say
 from forel.markup import counted, number_text
 
 MAX_COLUMNS = 20  # of a schema that is printed
+MAX_KEYS = 20
 
 
 def inspect(
@@ -88,15 +89,23 @@ def inspect(
 
 
 def _print_keys(stored: Any, as_json: bool) -> None:
-    """Print the metrics of the model of each key."""
-    from forel.cli.tables import key_table, open_console
+    """Print the rows and the non-zero weights of the model of each key, those with the most rows first."""
+    from rich.markup import escape
+    from rich.table import Table
 
-    models, keys = stored.learner, stored.extra.get("keys") or [{"key": key, "rows": 0} for key in stored.learner]
+    from forel.cli.tables import MISSING, align_numbers, open_console
+
+    models = stored.learner
+    learners = [(key, models.models[key].learner) for key in models]
+    keys = [{"key": key, "rows": one.rounds, "non-zeros": one.nonzeros} for key, one in learners]
     if as_json:
         print_json({"kind": "models by key", "by": models.by, "keys": keys, "report": stored.extra.get("report")})
         return
-    console = open_console()
-    console.print(key_table(models.by, keys, stored.settings.title))
+    table = Table(escape(models.by), "rows", "non-zero weights", title=counted(len(keys), "model"))
+    align_numbers(table)
+    for one in sorted(keys, key=lambda one: -one["rows"])[:MAX_KEYS]:
+        table.add_row(escape(one["key"] or MISSING), f"{one['rows']:,}", f"{one['non-zeros']:,}")
+    open_console().print(table)
     fallback = ", and one of all rows" if models.fallback is not None else ""
     counts = f"{counted(models.rounds, 'row')}, {counted(models.nonzeros, 'non-zero weight')}"
     say(f"{counts}{fallback}. --key shows one model.", err=False)

@@ -2,12 +2,11 @@
 
 import time
 from contextlib import ExitStack
-from typing import Any, cast
+from typing import Any
 
 from forel.cli.errors import print_problems
 from forel.cli.outputs import Saved
 from forel.cli.printing import jsonable, mixture_summary, print_json, say
-from forel.learner.keyed import KeyedModels
 from forel.markup import counted, number_text
 from forel.training.model import Model
 from forel.training.progress import Progress
@@ -135,14 +134,13 @@ def print_summary(trained: Model, saved: Saved, certified: bool, as_json: bool, 
             **({} if mixed is None else mixed),
             **({} if trained.label_words is None else {"positive": trained.label_words.positive}),
             **({"slices": [table.to_json() for table in run.slices]} if run.slices else {}),
-            **({"keys": [one.to_json() for one in run.keys]} if run.keys else {}),
             "malformed": run.problems.count,
             **({} if saved.choice is None or saved.choice.setting is None else {"serving": str(saved.choice)}),
             "model": saved.path,
         }
         print_json(content, stderr)
         return
-    from forel.cli.tables import key_table, mixture_table, open_console, report_table, slice_table
+    from forel.cli.tables import mixture_table, open_console, report_table, slice_table
 
     console = open_console(stderr=stderr)
     measured = scores(trained)
@@ -155,9 +153,6 @@ def print_summary(trained: Model, saved: Saved, certified: bool, as_json: bool, 
     say(", ".join(counts), stderr)
     for table in run.slices:
         console.print(slice_table(table, model.settings.title))
-    if run.keys:
-        by = cast(KeyedModels, trained.learner).by
-        console.print(key_table(by, [one.to_json() for one in run.keys], model.settings.title))
     if mixed is not None:
         console.print(mixture_table(mixed))
         say(f"Mixture: {mixture_sentence(trained)}.", stderr)

@@ -1,6 +1,5 @@
 """Tables of the terminal, and the console that prints them."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
@@ -18,7 +17,6 @@ __all__ = [
     "align_numbers",
     "confusion_table",
     "expert_tables",
-    "key_table",
     "mixture_table",
     "open_console",
     "report_table",
@@ -26,7 +24,6 @@ __all__ = [
 ]
 
 TOP = 5
-TOP_KEYS = 20  # with the most rows
 MISSING = "(missing)"
 MAX_CLASSES = 12  # of a confusion table; with more, the commonest confusions are listed
 COLUMNS = {"auc": "AUC", "calibration": "calibration", "accuracy": "accuracy"}
@@ -111,38 +108,3 @@ def slice_table(found: SliceTable, loss: str, title: str | None = None) -> Table
     for one, report in zip(found.slices, reports, strict=True):
         table.add_row(escape(one.value), *(report.get(field, "") for field in fields))
     return table
-
-
-def key_table(by: str, keys: Sequence[dict[str, Any]], loss: str) -> Table:
-    """Return a table of the keys with the most rows, and of all others.
-
-    Parameters
-    ----------
-    by : the name of the column of keys
-    keys : metrics of each, as :meth:`forel.training.result.KeySummary.to_json` returns them
-    loss : the title of the loss
-    """
-    certified = any("certificate" in one for one in keys)
-    held_out = any("holdout_rows" in one for one in keys)
-    table = Table(
-        escape(by), "rows", loss, *(["floor"] if certified else []), *(["held-out loss"] if held_out else []),
-        title=counted(len(keys), "model", f" by {escape(by)}"),
-    )  # fmt: skip
-    align_numbers(table)
-    order = sorted(keys, key=lambda one: -one["rows"])
-    shown, others = order[:TOP_KEYS], order[TOP_KEYS:]
-    for one in shown:
-        cells = [f"{one['rows']:,}", _loss(one.get("loss"))]
-        cells += [_loss(one.get("floor"))] if certified else []
-        cells += [_loss(one.get("holdout_loss"))] if held_out else []
-        table.add_row(escape(one["key"] or MISSING), *cells)
-    if others:
-        weight = sum(one["weight"] for one in others)
-        total = sum(one["weight"] * one.get("loss", 0.0) for one in others)
-        mean = _loss(total / weight if weight else None)
-        table.add_row(counted(len(others), "other"), f"{sum(one['rows'] for one in others):,}", mean)
-    return table
-
-
-def _loss(value: float | None) -> str:
-    return "" if value is None else number_text(value, decimals=4)

@@ -216,10 +216,10 @@ def _cluster(options: TrainOptions) -> Iterator[dict[str, Any]]:
             raise refuse("workers", options.workers, "none without --ray")
         yield {}
         return
-    from forel.ray import RayKeys, RayWorkers
+    from forel.ray import RayWorkers
 
     with RayWorkers(options.ray, options.workers) as workers:
-        yield {"cluster": workers} | ({} if options.by is None else {"learners": RayKeys(workers.number)})
+        yield {"cluster": workers}
 
 
 def _check_by(options: TrainOptions) -> None:

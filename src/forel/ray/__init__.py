@@ -1,6 +1,5 @@
 """Training on a cluster, on Ray: ``pip install forel[ray]``."""
 
-from forel.ray.ray_keys import RayKeys
 from forel.ray.ray_workers import RayWorkers
 
-__all__ = ["RayKeys", "RayWorkers"]
+__all__ = ["RayWorkers"]

@@ -5,90 +5,81 @@ of a worker that dies from the same object, so that no rows are lost or learned 
 """
 
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.learner.keyed import ALL, CompactLearner, KeyedLearner, KeyedRows, LearnerOptions
-from forel.learner.rows import CoalescedRows
-from forel.ray.ray_workers import import_ray, ray_errors, writable_view
-from forel.validation import whole
+from forel.data.block import Block
+from forel.learner.keyed import CompactLearner, KeyedModels, in_order, rows_by_key
+from forel.ray.ray_workers import import_ray, ray_errors
 
 __all__ = ["RayKeys"]
 
 
 class RayKeys:
-    """Learns models by key on a Ray cluster, as ``forel.train(..., by=..., learners=...)`` takes it, within Ray's.
+    """Models by key that learn on a Ray cluster.
 
     Parameters
     ----------
+    models : the models, which do not change before :meth:`collect`
     number : groups of keys; it does not change the result. The model of all rows is a further group
-
-    >>> RayKeys(0)
-    Traceback (most recent call last):
-    ValueError: workers: got 0, expected a whole number of at least 1
     """
 
-    def __init__(self, number: int) -> None:
-        self.number = whole("workers", number, low=1)
-        self._states: dict[int, Any] = {}
-        self._empty = b""
-        self._task: Any = None
-
-    def start(self, options: LearnerOptions, models: Mapping[int, CompactLearner]) -> None:
-        """Begin with models of some keys, by their codes; others are untrained."""
+    def __init__(self, models: KeyedModels, number: int) -> None:
+        self._models, self._number, self._order = models, number, dict.fromkeys(models.models)
         # Learning shares the CPUs with tasks that read.
         task = import_ray().remote(num_cpus=0, num_returns=2, scheduling_strategy="SPREAD")(_learn)
-        self._task, self._empty = task.options(name="forel.learn_keys"), pickle.dumps(KeyedLearner(options), protocol=5)
-        codes = np.array(list(models), np.int64)
-        self._states = {
-            group: pickle.dumps(
-                KeyedLearner(options, {code: models[code] for code in codes[self._groups(codes) == group].tolist()}),
-                protocol=5,
-            )
-            for group in np.unique(self._groups(codes)).tolist()
-        }
+        self._task = task.options(name="forel.learn_keys")
+        self._states: dict[int, Any] = {group: self._packed(group) for group in range(number + 1)}
 
-    def _groups(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
-        return np.where(codes == ALL, self.number, codes % self.number)
+    def _group(self, key: str | None) -> int:
+        return self._number if key is None else crc32(key.encode()) % self._number
 
-    def learn(self, given: KeyedRows) -> Callable[[], NDArray[Any]]:
-        """Start to learn rows; return a function that waits for their margins."""
-        groups = self._groups(given.codes)
+    def _packed(self, group: int) -> bytes:
+        known = self._models
+        own = {key: model for key, model in known.models.items() if self._group(key) == group}
+        return pickle.dumps(KeyedModels(known.by, known.features, known.untrained, models=own), protocol=5)
+
+    def begin(self, block: Block, again: bool = False) -> Callable[[], NDArray[Any]]:
+        """Start to learn a block; return a function that waits for the margins from before."""
+        rows = rows_by_key(block)
+        self._order |= dict.fromkeys(rows)
+        groups: dict[int, dict[str | None, NDArray[np.int64]]] = {}
+        for key, which in rows.items():
+            groups.setdefault(self._group(key), {})[key] = which
         waiting = []
         with ray_errors():
-            for group in np.unique(groups).tolist():
-                which = np.flatnonzero(groups == group)
-                state = self._states.get(group, self._empty)
-                self._states[group], margins = self._task.remote(state, given.take(which))
-                waiting.append((which, margins))
+            shared = import_ray().put(replace(block, slices=None))
+            for group, own in groups.items():
+                self._states[group], margins = self._task.remote(self._states[group], shared, own, again)
+                waiting.append(margins)
+            if None in self._order:
+                everything = {None: np.arange(len(block))}
+                self._states[self._number], _ = self._task.remote(self._states[self._number], shared, everything, again)
 
         def wait() -> NDArray[Any]:
             with ray_errors():
-                found = import_ray().get([margins for _, margins in waiting])
-            margins = np.empty((given.codes.size, found[0].shape[1]), found[0].dtype)
-            for (which, _), some in zip(waiting, found, strict=True):
-                margins[which] = some
-            return margins
+                margins = np.concatenate(import_ray().get(waiting))
+            return in_order({key: which for own in groups.values() for key, which in own.items()}, margins)
 
         return wait
 
-    def collect(self) -> KeyedLearner:
-        """Return the models of all groups."""
-        learner: KeyedLearner = pickle.loads(self._empty)
+    def collect(self) -> KeyedModels:
+        """Return the models, after the rows that were learned so far."""
+        found = dict[str | None, CompactLearner]()
         with ray_errors():
             for state in self._states.values():
-                found = state if isinstance(state, bytes) else import_ray().get(state)
-                learner.models |= pickle.loads(found).models
-        return learner
+                found |= pickle.loads(state if isinstance(state, bytes) else import_ray().get(state)).models
+        self._models.models = {key: found[key] for key in self._order}
+        return self._models
 
 
-def _learn(state: bytes, given: KeyedRows) -> tuple[bytes, NDArray[Any]]:
-    """Learn rows, on a worker; return the models after and the margins before them."""
-    learner: KeyedLearner = pickle.loads(state)
-    arrays = {name: writable_view(getattr(given, name)) for name in ("codes", "labels", "importance", "held_out")}
-    margins = learner.learn(replace(given, rows=CoalescedRows(*map(writable_view, given.rows)), **arrays))
-    return pickle.dumps(learner, protocol=5), margins
+def _learn(state: bytes, block: Block, rows: Any, again: bool) -> tuple[bytes, NDArray[Any]]:
+    """Learn the rows of some keys, on a worker; return the models after and the margins before them."""
+    models: KeyedModels = pickle.loads(state)
+    margins = models.learn_some(block, rows, again)
+    return pickle.dumps(models, protocol=5), margins

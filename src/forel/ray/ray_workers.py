@@ -11,13 +11,17 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from threading import Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from forel.data.block import Block
 from forel.data.pieces import AHEAD, Parsed, Piece, read_piece
+from forel.learner.keyed import KeyedModels
 from forel.validation import positive, refuse, whole
+
+if TYPE_CHECKING:
+    from forel.ray.ray_keys import RayKeys
 
 __all__ = ["RayWorkers", "import_ray", "ray_errors", "writable_view"]
 
@@ -97,6 +101,12 @@ class RayWorkers:
         if self._task is None:
             raise refuse("cluster", "workers that are not started", "with RayWorkers(...) as workers: around training")
         return RayResults(self._task.remote(piece, self._group_bytes))
+
+    def learners(self, models: KeyedModels) -> "RayKeys":
+        """Return models by key that learn on the cluster, in as many groups as pieces are read at the same time."""
+        from forel.ray.ray_keys import RayKeys
+
+        return RayKeys(models, self.number)
 
 
 def run_within(seconds: float, action: Callable[[], object]) -> None:

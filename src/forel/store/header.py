@@ -28,7 +28,7 @@ LEARNER_FIELDS = {
     "classes": (range(2, MANY), None), "certified": bool, "weight": (int, float), "gradient_lanes": list,
 }  # fmt: skip
 SHARE = {"share": (float, int, None)}
-KEYED_FIELDS = {"by": str, "keys": list, "learner": str, "parts": list, "fallback": bool}
+KEYED_FIELDS = {"by": str, "keys": list, "learner": str, "counts": list, "fallback": bool}
 FIELDS: dict[str, dict[str, Any]] = {
     "linear": LEARNER_FIELDS,
     "mixture": LEARNER_FIELDS | SHARE,

@@ -24,7 +24,6 @@ from forel.notebook import card, plain
 from forel.store.atomic import Path
 from forel.store.explaining import Explanation, explain
 from forel.store.header import damaged, settings_from_json, validated_extra
-from forel.store.keyed import block_margins
 from forel.store.named_rows import NamedRows, named_rows
 from forel.store.named_weights import MOMENTS, NamedWeight, largest_values, largest_weights
 from forel.store.row_scores import NewKeys, RowReader
@@ -314,7 +313,7 @@ class Model:
         if self.named_rows is not None:
             parts = [self.learner.margins(self.named_rows.read(source, self.learner.dtype))]
         else:
-            parts = [block_margins(self.learner, block) for block in read(source, options=self._lenient)]
+            parts = [self.learner.margins(block) for block in read(source, options=self._lenient)]
         count = number_of_classes(self.learner)
         margins: NDArray[Any] = np.concatenate(parts) if parts else np.zeros((0, count or 1))
         return margins[:, 0] if count is None else margins
@@ -438,9 +437,6 @@ class Model:
         """Return the model of one key, if there is one for each, as :func:`forel.train` with ``by`` trains them."""
         if not isinstance(self.learner, KeyedModels):
             raise refuse("key", key, "none for one model")
-        if key not in self.learner:
-            expected = f"one of the {len(self.learner)} keys, such as {self.learner.keys[0]!r}"
-            raise refuse(self.learner.by, key, expected)
         extra = {name: value for name, value in self.extra.items() if name in ("reading", "schema")}
         return Model(self.learner[key], extra, self.names)
 

@@ -18,36 +18,8 @@ from forel.training.slices import SliceTable
 
 __all__ = [
     "Evaluation",
-    "KeySummary",
     "Training",
 ]
-
-
-@dataclass(frozen=True)
-class KeySummary:
-    """The metrics of the model of one key.
-
-    Parameters
-    ----------
-    key : the key
-    rows, weight, loss : the number of its rows, the sum of their importances, and the mean progressive loss
-    floor : a lower bound on the loss of fixed models of at most the learned norm; None without one
-    certificate : the sentence on it; None for models without certificates
-    holdout_rows, holdout_loss : of rows held out; None without them
-    """
-
-    key: str
-    rows: int
-    weight: float
-    loss: float | None
-    floor: float | None = None
-    certificate: str | None = None
-    holdout_rows: int | None = None
-    holdout_loss: float | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the metrics that are defined."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 # Fields of a report that models do not store, so that equal runs give equal files.
@@ -77,7 +49,6 @@ class Training:
     moments : slots of this sample, and the means of their values and of the squares of these
     slices : metrics of the rows of ``report`` by the values of each column of the option ``slices``
     subsample : the share of negative rows that was drawn, of rows learned from and of those held out; None for all
-    keys : metrics of the model of each key, with the option ``by``
     label_order : counts of the labels of the first pass in order, which warn of sorted ones; None with ``by``
     checkpoint : the checkpoint of the run; None without one
     """
@@ -98,7 +69,6 @@ class Training:
     columns: tuple[ColumnSpread, ...] = ()
     moments: NDArray[np.float64] | None = None
     slices: tuple[SliceTable, ...] = ()
-    keys: tuple[KeySummary, ...] = ()
     label_order: LabelOrder | None = None
     checkpoint: Path | None = None
     subsample: float | None = None
@@ -121,7 +91,6 @@ class Training:
             **({"certificate": certificate} if self.certificate else {}),
             **({"columns": [one._asdict() for one in self.columns]} if self.columns else {}),
             **{name: None if report is None else _json(report) for name, report in reports.items()},
-            **({"keys": [one.to_json() for one in self.keys]} if self.keys else {}),
         }
 
 

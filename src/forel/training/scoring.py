@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from forel.data import Block, Problems, read
 from forel.data.pipeline import ordered_blocks
 from forel.learner.keyed import KeyedModels
-from forel.store.keyed import block_margins
 from forel.store.serving import class_link, number_of_classes
 from forel.training.classes import metrics_for
 from forel.training.labels import label_encoder
@@ -111,7 +110,7 @@ def predict_blocks(
     several = number_of_classes(stored.learner) is not None
     equal = _EqualMargins(stored.learner)
     for block in _blocks(stored, source, threads, problems, reading):
-        margins = block_margins(stored.learner, block)
+        margins = stored.learner.margins(block)
         equal.add(block, margins)
         yield block, margins if several else margins[:, 0]
     if equal.rows_differ and equal.rows >= MIN_ROWS:

@@ -28,7 +28,7 @@ from forel.store import Content
 from forel.store.atomic import Path, exclusive_lock
 from forel.store.header import settings_to_json, user_defined_loss
 from forel.store.named_weights import column_of
-from forel.training.by_key import KeyLearners, train_by_key
+from forel.training.by_key import train_by_key
 from forel.training.checkpoint import Checkpoints, open_checkpoint, restore, start_fingerprint
 from forel.training.classes import count_classes, metrics_for
 from forel.training.holdout import HeldOutRows, Holdout
@@ -76,13 +76,11 @@ class MoreOptions:
     copy : train a copy of the model to continue from; False trains the given one in place, which saves memory
     cache : file of parsed blocks for later passes and runs, which is read if it exists; None for a temporary file
     checkpoint_every : number of rows between checkpoints, which are written at the end of a block
-    cluster : reads and parses files elsewhere, such as :class:`forel.ray.RayWorkers` on a Ray cluster, which does not
-        change the result; None for this process
-    by : train a model for each value of this column, each as on its rows alone; ``Model.training.keys`` has their
-        metrics. In VW text, the column is a namespace, or "tag"
+    cluster : reads and parses files elsewhere, such as :class:`forel.ray.RayWorkers` on a Ray cluster, and with ``by``
+        learns models there, which does not change the result; None for this process
+    by : train a model for each value of this column, each as on its rows alone; their metrics are the first of
+        ``Model.training.slices``. In VW text, the column is a namespace, or "tag"
     fallback : with ``by``, also train a model on all rows, for keys that were not in the data
-    learners : with ``by``, learn the models elsewhere, such as :class:`forel.ray.RayKeys` on a Ray cluster, which does
-        not change the result
     """
 
     subsample: float | None = None
@@ -92,7 +90,6 @@ class MoreOptions:
     cluster: Workers | None = None
     by: str | None = None
     fallback: bool = False
-    learners: KeyLearners | None = None
 
 
 class TrainKeywords(OtherReadKeywords, total=False):
@@ -105,7 +102,6 @@ class TrainKeywords(OtherReadKeywords, total=False):
     cluster: Workers | None
     by: str | None
     fallback: bool
-    learners: KeyLearners | None
 
 
 def train(
@@ -196,9 +192,8 @@ def train(
     chosen = chosen.updated({"classes": "auto" if joint and chosen.classes is None else None})
     whole("checkpoint_every", others.checkpoint_every, low=1)
     rule, number = Holdout(holdout, holdout_after), whole("passes", passes, low=1)
-    for name in ("fallback", "learners"):
-        if others.by is None and getattr(others, name):
-            raise refuse(name, getattr(others, name), "none without by (--by)")
+    if others.fallback and others.by is None:
+        raise refuse("fallback", True, "none without by (--by)")
     with ExitStack() as stack:
         observe = stack.enter_context(observer(progress, source, number))
         if others.by is not None:
@@ -206,7 +201,7 @@ def train(
             return train_by_key(
                 source, initial_settings(settings, None), chosen, others.by, fallback=others.fallback, rule=rule,
                 passes=number, certified=certificate, share=fixed_share, threads=threads, cluster=others.cluster,
-                learners=others.learners, names=names_for(chosen, names), progress=observe, checkpoint=checkpoint,
+                names=names_for(chosen, names), progress=observe, checkpoint=checkpoint,
                 checkpoint_every=others.checkpoint_every, resume=resume,
             )  # fmt: skip
         seed = None if shuffle is None else whole("shuffle", shuffle)

@@ -22,6 +22,7 @@ from forel.version import __version__ as __version__
 if TYPE_CHECKING:
     from forel import cli as cli
     from forel import data as data
+    from forel import evidence as evidence
     from forel import experts as experts
     from forel import learner as learner
     from forel import losses as losses
@@ -56,7 +57,7 @@ _MODULES = {
     "train": "forel.training.train",
 }
 _PACKAGES = (
-    *("cli", "data", "experts", "learner", "losses", "mlflow", "onnx"),
+    *("cli", "data", "evidence", "experts", "learner", "losses", "mlflow", "onnx"),
     *("ray", "report", "river", "sklearn", "store", "theory", "training"),
 )
 __all__ = sorted([*_MODULES, *_PACKAGES])

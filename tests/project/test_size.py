@@ -15,6 +15,7 @@ BUDGETS = {
     "theory": 4200,
     "losses": 810,
     "experts": 500,
+    "evidence": 450,
     "jit": 620,
     "learner": 4900,
     "data": 7000,

@@ -373,7 +373,7 @@ def test_a_negative_regularizer_is_no_proof():
         return r._replace(regularizer=replace(r.regularizer, least=-0.5, constant=r.regularizer.constant - 0.5))
 
     trace = declares("centered", negative)
-    assert trace.misdeclared == "the regularizer of round 7 is negative at x_8"
+    assert trace.misdeclared == "the regularizer of round 7 is negative"
     assert theorem_1(trace, np.zeros(3)).void == trace.misdeclared
 
 

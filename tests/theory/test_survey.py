@@ -88,7 +88,7 @@ def test_the_command_prints_a_table_draws_figures_and_exits_0(tmp_path, monkeypa
     done = CliRunner().invoke(app, ["dev", "survey", "--plots", str(tmp_path / "figures")])
     assert done.exit_code == 0, done.output
     assert called == [r.key for r in RESULTS]
-    assert "27 recomputed" in done.output
+    assert "27 results recomputed" in done.output
     assert "all hold" in done.output
     assert {p.name for p in (tmp_path / "figures").iterdir()} >= {"figure_4.png", "decomposition.png"}
 

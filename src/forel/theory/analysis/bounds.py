@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from forel.notebook import card
 from forel.theory.algorithms import MirrorAsFTRL, MirrorDescent
-from forel.theory.analysis.declarations import first_above
+from forel.theory.analysis.declarations import beyond, first_above, first_unaccounted
 from forel.theory.analysis.decomposition import Against
 from forel.theory.analysis.game import Trace
 from forel.theory.analysis.optimality import first_suboptimal_round
@@ -76,7 +76,8 @@ def _evaluate(
         return Bound(result, np.zeros(0), np.zeros(0), void)
     stability = factor * trace.squared_norms[0 if delayed else 1]
     void = _infinite(trace, stability) or first_suboptimal_round(trace.suboptimality)
-    void = void or trace.misdeclared or first_above(trace, x)
+    void = void or trace.misdeclared or first_unaccounted(trace, stability) or first_above(trace, x)
+    void = void or beyond(trace, x)
     if void:
         return Bound(result, np.zeros(0), np.zeros(0), void)
     regularizers = [trace.initial, *(stage.regularizer for stage in trace.stages)]

@@ -2,9 +2,11 @@ r"""Whether what an algorithm declares about a round agrees with the round, as t
 
 Bounds are computed from the rounds that an algorithm declares. A round proves nothing if its loss is not $f_t(x_t)$ at
 $x_t$, or is above $f_t$ at the comparator; if its penalty is not $\alpha_t\Psi$; or if its regularizer is negative, or,
-where the algorithm is proximal, not smallest at $x_t$.
+where the algorithm is proximal, not smallest at $x_t$. Nor if the Strong FTRL Lemma's stability of the round, which is
+known from the points, is more than the bound has for it: whatever else was declared, the lemma is an equality.
 """
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,23 +19,26 @@ from forel.validation import Strength, Vector
 if TYPE_CHECKING:
     from forel.theory.analysis.game import Trace
 
-__all__ = ["first_above", "first_misdeclared", "first_not_proximal"]
+__all__ = ["beyond", "first_above", "first_misdeclared", "first_not_proximal", "first_unaccounted"]
 
-# Relative to the bound and to the terms of a comparison. Tangents of a penalty are as accurate as the solver's points.
-ROUNDING, SOLVED = 1e-9, 1e-6
+# Relative to the bound; tangents of a penalty are as accurate as the solver's points. The terms of a comparison leave
+# rounding, relative to their size.
+ROUNDING, SOLVED, EPS = 1e-9, 1e-6, 256 * float(np.finfo(np.float64).eps)
 UNDERFLOW = 1e-290  # the gradient of a geometry at a smaller coordinate is known from its mirror image only
 
 
 def first_misdeclared(trace: "Trace") -> str:
     """Return the first round that was declared wrongly, as a reason why bounds are void; empty if there is none."""
     stability = _stability(trace)
+    if _least(trace.initial, trace) < -ROUNDING * stability - EPS * _size(trace.initial, trace.points[0]):
+        return "the regularizer r_0 is negative"
     return next((reason for t in range(1, trace.rounds + 1) if (reason := _misdeclared(trace, t, stability))), "")
 
 
 def _misdeclared(trace: "Trace", t: int, stability: float) -> str:
     x, following, stage = trace.points[t - 1], trace.points[t], trace.stages[t - 1]
     added, value, declared = stage.added, float(trace.values[t - 1]), trace.surrogate_values[t - 1]
-    if not abs(declared - value) <= ROUNDING * (abs(value) + float(np.abs(added.g) @ np.abs(x)) + stability):
+    if not abs(declared - value) <= ROUNDING * stability + EPS * (abs(value) + float(np.abs(added.g) @ np.abs(x))):
         return f"the loss declared for round {t} is {declared:.6g} at x_{t}, where that of the round is {value:.6g}"
     slope = added.loss.subgradient(x)
     if np.abs(added.g - slope).max() > ROUNDING * np.abs(slope).max():
@@ -41,7 +46,7 @@ def _misdeclared(trace: "Trace", t: int, stability: float) -> str:
     own, at_next = trace.weight_values[t - 1], float(trace.penalty_values[t])
     if isinstance(added.penalty, Linear):
         tangent, scale = added.weight * added.penalty(following), _terms(added.penalty, following)
-        same = abs(tangent - (own * at_next if own else 0.0)) <= SOLVED * (scale + stability)
+        same = abs(tangent - (own * at_next if own else 0.0)) <= SOLVED * stability + EPS * scale
     else:
         given, penalty = added.penalty, trace.algorithm.penalty
         same = (given is penalty or given == penalty) and (penalty is NONE or added.weight == own)
@@ -49,18 +54,57 @@ def _misdeclared(trace: "Trace", t: int, stability: float) -> str:
         return f"the penalty declared for round {t} is not the algorithm's α_{t}Ψ"
     if added.strength is not None and _exceeds(added.strength, stage.regularizer.strength):
         return f"the strength declared for round {t} is more than that of the regularizers"
-    if added.regularizer(following) < -ROUNDING * (_size(added.regularizer, following) + stability):
-        return f"the regularizer of round {t} is negative at x_{t + 1}"
+    r, size = added.regularizer, _size(added.regularizer, x) + _size(added.regularizer, following)
+    if min(r(following), _least(r, trace)) < -ROUNDING * stability - EPS * size:
+        return f"the regularizer of round {t} is negative"
     return ""
+
+
+def first_unaccounted(trace: "Trace", stability: Vector) -> str:
+    r"""Return the first round whose stability by the Strong FTRL Lemma is more than a bound has for it, as a reason.
+
+    That is $h_{0:t}(x_t) - h_{0:t}(x_{t+1}) - r_t(x_t) - \alpha_t(\Psi(x_t) - \Psi(x_{t+1}))$, as declared.
+    """
+    charged = zip(trace.stages, trace.points, trace.points[1:], trace.decreases, trace.regularizer_values, strict=False)
+    for t, (stage, x, following, decrease, value) in enumerate(charged, start=1):
+        added, moved = stage.added, 0.0
+        if added.weight > 0:
+            moved = added.weight * (added.penalty(x) - added.penalty(following))
+        excess = decrease - value - moved - stability[t - 1]
+        terms = sum(_size(stage.regularizer, u) + float(np.abs(stage.losses.g) @ np.abs(u)) for u in (x, following))
+        terms += abs(stage.losses.constant) + 2 * abs(stage.penalties(x))
+        if not excess <= SOLVED * float(stability.sum()) + EPS * terms:
+            return f"the objective falls more in round {t} than the gradient declared for it accounts for"
+    return ""
+
+
+def beyond(trace: "Trace", x: Vector) -> str:
+    """Return the reason, if a comparator that is in X only by a solver's tolerance is better than the argmin in X."""
+    if trace.algorithm.feasible.contains(x, EPS):
+        return ""
+    start, allowed = trace.initial(trace.points[0]), SOLVED * _stability(trace)
+    least = (stage.objective(now) - start for stage, now in zip(trace.stages, trace.points[1:], strict=True))
+    better = any(value > stage.objective(x) + allowed for value, stage in zip(least, trace.stages, strict=True))
+    return "the comparator lies outside X" if better else ""
+
+
+def _least(r: Regularizer, trace: "Trace") -> float:
+    """Return the least value of a regularizer, on the simplex of the right total where it is an entropy."""
+    if not np.any(r.strength):
+        return -math.inf if r.linear.any() else r.constant
+    total = trace.points[0].sum() if r.geometry.on_simplex else 1.0
+    x = total * r.minimizer
+    return r(x) if np.isfinite(x).all() else -math.inf
 
 
 def first_not_proximal(trace: "Trace") -> str:
     """Return the first round whose regularizer is not 0 and smallest at the point played, as a reason."""
+    stability = _stability(trace)
     for t, (added, x) in enumerate(zip(trace.added, trace.points, strict=False), start=1):
         r = added.regularizer
         known = np.abs(x) > UNDERFLOW if not r.geometry.quadratic else np.full(x.size, True)
         slope = np.abs(r.gradient(x)[known]).max(initial=0.0)
-        if abs(r(x)) > ROUNDING * _size(r, x) or slope > ROUNDING * np.abs(r.linear).max():
+        if abs(r(x)) > ROUNDING * stability + EPS * _size(r, x) or slope > ROUNDING * np.abs(r.linear).max():
             return f"the regularizer of round {t} is not 0 and smallest at x_{t}, so that it is not proximal"
     return ""
 
@@ -72,14 +116,14 @@ def first_above(trace: "Trace", x: Vector) -> str:
     pairs = zip(trace.added, trace.losses, values, strict=True)
     declared = np.array([value if added.loss is loss else added.loss(x) for added, loss, value in pairs])
     apart = (np.abs(gradients) * (np.abs(x) + np.abs(trace.points[:-1]))).sum(axis=1)
-    size = np.abs(values) + np.abs(trace.values) + apart + stability
-    if (above := declared > values + ROUNDING * size).any():
+    size = np.abs(values) + np.abs(trace.values) + apart
+    if (above := declared > values + ROUNDING * stability + EPS * size).any():
         return f"the loss declared for round {int(np.argmax(above)) + 1} is above that of the round at the comparator"
     penalty = trace.algorithm.penalty(x)
     for t, (added, weight) in enumerate(zip(trace.added, trace.weight_values, strict=True), start=1):
         if isinstance(added.penalty, Linear):
             most = weight * penalty if weight else 0.0
-            if added.weight * added.penalty(x) > most + SOLVED * (_terms(added.penalty, x) + stability):
+            if added.weight * added.penalty(x) > most + SOLVED * stability + EPS * _terms(added.penalty, x):
                 return f"the penalty declared for round {t} is above α_{t}Ψ at the comparator"
     return ""
 

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from forel.theory.analysis.bounds import Bound
-from forel.theory.analysis.declarations import first_above
+from forel.theory.analysis.declarations import beyond, first_above
 from forel.theory.analysis.game import Trace
 from forel.theory.analysis.optimality import first_suboptimal_round
 from forel.theory.geometries import Entropy, Euclidean, Geometry
@@ -31,7 +31,13 @@ __all__ = [
 def _formula(trace: Trace, x: Vector, result: str, over_rounds: Vector, *reasons: str) -> Bound:
     void = next((reason for reason in reasons if reason), "")
     try:
-        void = void or first_suboptimal_round(trace.suboptimality) or trace.misdeclared or first_above(trace, x)
+        void = (
+            void
+            or first_suboptimal_round(trace.suboptimality)
+            or trace.misdeclared
+            or first_above(trace, x)
+            or beyond(trace, x)
+        )
     except Unsupported as unproved:
         void = str(unproved)
     return Bound(result, over_rounds, np.zeros_like(over_rounds), void)

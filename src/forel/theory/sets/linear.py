@@ -12,6 +12,12 @@ from forel.theory.sets.feasible import TOLERANCE, FeasibleSet, not_rotatable
 from forel.validation import Infeasible, Matrix, Vector, frozen, matrix, number, vector
 
 
+def _scale(rows: Matrix, side: Vector, x: Vector) -> Vector:
+    """Return the size of each row's terms; a side at 0 has no size but the point's."""
+    terms: Vector = np.abs(rows) @ np.abs(x) + np.abs(side)
+    return np.where(side == 0, np.abs(rows).sum(axis=1) * np.abs(x).max(), terms)
+
+
 @dataclass(frozen=True, eq=False)
 class HalfSpace:
     r"""A half-space, $\{x : a \cdot x \le b\}$.
@@ -45,7 +51,7 @@ class HalfSpace:
     def contains(self, x: ArrayLike, tolerance: float = TOLERANCE) -> bool:
         """Return whether a·x ≤ b."""
         x = vector("x", x, self.dimension)
-        scale = abs(self.offset) + float(np.abs(self.normal).sum() * np.abs(x).max())
+        scale = float(_scale(self.normal[None], np.array([self.offset]), x)[0])
         return float(self.normal @ x) <= self.offset + tolerance * scale
 
     def __contains__(self, x: ArrayLike) -> bool:
@@ -115,8 +121,8 @@ class Affine:
     def contains(self, x: ArrayLike, tolerance: float = TOLERANCE) -> bool:
         """Return whether Cx = d, with the rows of C made orthonormal."""
         x = vector("x", x, self.dimension)
-        scale = float(np.abs(self.target).max()) + float(np.abs(x).max())
-        return bool(np.abs(self.matrix @ x - self.target).max() <= tolerance * scale)
+        scale = _scale(self.matrix, self.target, x)
+        return bool((np.abs(self.matrix @ x - self.target) <= tolerance * scale).all())
 
     def __contains__(self, x: ArrayLike) -> bool:
         return self.contains(x)
@@ -207,7 +213,7 @@ class Polyhedron:
         """Return whether Ax ≤ b and Cx = d, each row up to its scale."""
         x = vector("x", x, self.dimension)
         pairs = ((self.A, self.b), (self.C, self.d))
-        scale = [np.abs(rows).sum(axis=1) * np.abs(x).max() + np.abs(side) for rows, side in pairs]
+        scale = [_scale(rows, side, x) for rows, side in pairs]
         below = self.A @ x - self.b <= tolerance * scale[0]
         level = np.abs(self.C @ x - self.d) <= tolerance * scale[1]
         return bool(below.all() and level.all())

@@ -86,6 +86,11 @@ class CachedFunction:
                 CachedFunction.seconds += perf_counter() - started
         return function(*arguments)
 
+    def prepared(self, *arguments: Any) -> Callable[..., Any]:
+        """Call the function, and return its code for the types of these arguments, without the lookup of types."""
+        self(*arguments)
+        return self._by_types[tuple([_type_key(argument) for argument in arguments])]
+
     def _link_or_compile(self, types: tuple[Any, ...], arguments: tuple[Any, ...]) -> Callable[..., Any]:
         if disabled():
             return uncompiled(self._compiled())

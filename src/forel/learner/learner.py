@@ -107,9 +107,10 @@ class Learner:
         return alone
 
     @reads
-    def copy(self) -> "Learner":
-        """Return a copy; memory of features that never occurred is not committed."""
-        return Learner.of(self.state.copied(), None if self.mixture is None else self.mixture.copy(), self.classes)
+    def copy(self, whole: bool = False) -> "Learner":
+        """Return a copy; memory of features that never occurred is not committed, unless ``whole``, which is faster."""
+        state = self.state.cloned() if whole else self.state.copied()
+        return Learner.of(state, None if self.mixture is None else self.mixture.copy(), self.classes)
 
     @reads
     def __getstate__(self) -> dict[str, Any]:

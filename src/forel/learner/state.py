@@ -282,6 +282,13 @@ class State:
         new.copy_lanes_from(self, slice(None))
         return new
 
+    def cloned(self) -> "State":
+        """Return a copy as fast as memory can be copied; it commits memory for all coordinates."""
+        new = copy(self)
+        for name in ("records", "_scales", "last_round", "totals"):
+            setattr(new, name, getattr(self, name).copy())
+        return new
+
     def weights(self, first: int, count: int) -> NDArray[Any]:
         """Return the weights of ``count`` coordinates from ``first`` on, a column for each lane."""
         out = np.empty((count, self.n_lanes), self.dtype)

@@ -1,0 +1,292 @@
+"""The folder of a server: its log, checkpoints of its models, and how both are recovered and replayed."""
+
+import json
+import math
+import os
+import shutil
+import time
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from forel.log.champion import Contest, Event, Fold
+from forel.log.files import Log
+from forel.log.index import Index
+from forel.log.records import Control, Examples, Outcome, Prediction
+from forel.store.atomic import exclusive_lock
+from forel.training.model import Model, load, save
+from forel.validation import refuse
+
+__all__ = ["Folder", "Replay", "events_of", "replay"]
+
+BATCH = 4096  # rows learned at a time in a replay
+STATE = "contest"
+
+
+class Folder:
+    """A folder with a log, an index of its ids, and its models, as they were when its last record was written.
+
+    Parameters
+    ----------
+    path : created if it does not exist
+    model : the model to begin with; None where the folder has one
+    segment_bytes, remember : as in :class:`~forel.log.files.Log` and :class:`~forel.log.index.Index`
+    keep : whether checkpoints of segment starts are kept, so that older segments may be deleted
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], model: Model | None = None, segment_bytes: int = 1 << 26,
+        remember: int = 1_000_000, keep: bool = False, level: float = 0.05,
+    ) -> None:  # fmt: skip
+        self.path, self.keep = Path(path), keep
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._locked = ExitStack()
+        self._locked.enter_context(exclusive_lock(self.path / "serve"))
+        try:
+            if not self.checkpoints():
+                if model is None:
+                    raise refuse("model", None, f"a model or settings to begin with: {self.path} has none yet")
+                self.save(*freeze(Contest(model, level)), needs=0)
+            elif model is not None:
+                raise refuse("model", "a model", f"none: {self.path} has one, which continues to learn")
+            self.log = Log(self.path / "log", segment_bytes)
+            self.index = Index(remember)
+            self.contest = load_contest(self.checkpoints()[-1])
+            self.replayed = self._recover()
+        except BaseException:
+            self._locked.close()
+            raise
+
+    def _recover(self) -> int:
+        """Learn what the log has beyond the checkpoint, and return the number of rows."""
+        position, before = self.contest.position, self.contest.rows
+        if position > self.log.end:
+            raise ValueError(
+                f"{self.path}: the checkpoint is at {position:,} and the log ends at {self.log.end:,}, expected the "
+                "log that the models learned from; restore the folder from a copy"
+            )
+        for batch in batches(events_of(self.log, position, self.index)):
+            if isinstance(batch, Control):
+                self.contest.apply(batch, self.load_model)
+            else:
+                self.contest.learn(batch)
+        return self.contest.rows - before
+
+    def load_model(self, name: str) -> Model:
+        """Return the model of a challenger as it was added."""
+        return load(self.path / "added" / name)
+
+    def save_added(self, name: str, model: Model) -> str:
+        """Keep the model of a challenger, and return the name of its file."""
+        (self.path / "added").mkdir(exist_ok=True)
+        file = f"{name}-{self.log.end}.forel"
+        save(self.path / "added" / file, model)
+        return file
+
+    def checkpoints(self) -> list[Path]:
+        """Return the folders of complete checkpoints, oldest first."""
+        return sorted((self.path / "checkpoints").glob("[0-9]*[0-9]"))
+
+    def save(self, content: dict[str, Any], arrays: dict[str, Any], folds: dict[str, Fold], needs: int) -> None:
+        """Write a checkpoint beside the others, and delete those that nobody needs; on any thread.
+
+        ``needs`` is the place of the first record that events after the checkpoint may refer to.
+        """
+        target = self.path / "checkpoints" / f"{content['position']:020d}"
+        if target.exists():
+            return
+        work = target.with_suffix(".new")
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(parents=True)
+        for name, fold in folds.items():
+            save_fold(work / f"{name}.forel", fold)
+        with open(work / f"{STATE}.npz", "wb") as file:
+            np.savez(file, content=np.frombuffer(json.dumps({**content, "needs": needs}).encode(), np.uint8), **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(work, target)
+        with suppress(OSError):
+            handle = os.open(target.parent, os.O_RDONLY)
+            os.fsync(handle)
+            os.close(handle)
+        first, *others = self.checkpoints()
+        before = int(first.name)
+        for old in others[:-1]:
+            if self.keep and any(before < start <= int(old.name) for start in self.log.segments):
+                before = int(old.name)  # the first checkpoint in a segment
+            else:
+                shutil.rmtree(old)
+
+    def retain(self, seconds: float) -> int:
+        """Delete segments and checkpoints that are older, but for what the oldest kept checkpoint needs.
+
+        Return the number of segments.
+        """
+        limit = time.time() - seconds
+        old = [one for one in self.checkpoints()[:-1] if one.stat().st_mtime < limit]
+        if not old:
+            return 0
+        for one in old[:-1]:
+            shutil.rmtree(one)
+        return self.log.drop_before(read_state(old[-1])[0]["needs"])
+
+    def close(self) -> None:
+        """Close the log and release the folder."""
+        self.log.close()
+        self._locked.close()
+
+
+def freeze(contest: Contest) -> tuple[dict[str, Any], dict[str, Any], dict[str, Fold]]:
+    """Return a copy of the state of a contest, for :meth:`Folder.save`."""
+    content, arrays = contest.pack()
+    return content, arrays, {name: fold.frozen() for name, fold in contest.folds.items()}
+
+
+def save_fold(path: Path, fold: Fold) -> None:
+    """Write a model with its metrics."""
+    metrics = {f"metrics.{key}": value for key, value in fold.metrics.pack().items()}
+    save(path, fold.model, arrays=metrics)
+
+
+def read_state(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the content and the arrays of a checkpoint beside its models."""
+    with np.load(folder / f"{STATE}.npz") as file:
+        arrays = {name: file[name] for name in file.files}
+    return json.loads(arrays.pop("content").tobytes()), arrays
+
+
+def load_contest(folder: Path) -> Contest:
+    """Return the state of a checkpoint."""
+    content, arrays = read_state(folder)
+    folds = {}
+    for name in content["models"]:
+        model = load(folder / f"{name}.forel")
+        prefix = "metrics."
+        packed = {key.removeprefix(prefix): value for key, value in model.arrays.items() if key.startswith(prefix)}
+        for key in packed:
+            del model.arrays[prefix + key]
+        folds[name] = Fold(model)
+        folds[name].metrics.unpack(packed)
+    return Contest.unpack(content, arrays, folds)
+
+
+def events_of(log: Log, position: int = 0, index: Index | None = None) -> Iterator[Event | Control]:
+    """Yield labelled rows and changes of models whose records end after a position; an index notes all records."""
+    for place, end, record in log.records():
+        if index is not None:
+            index.note(place, record)
+        if end <= position:
+            continue
+        if isinstance(record, Outcome):
+            yield event_of_outcome(log, end, record)
+        elif isinstance(record, Examples):
+            yield Event(end, record.time, record.rows, record.labels, record.importance, record.margins)
+        elif isinstance(record, Control):
+            yield record
+
+
+def event_of_outcome(log: Log, end: int, outcome: Outcome) -> Event:
+    """Return the row of an outcome with its label."""
+    found = log.read(outcome.place)
+    assert isinstance(found, Prediction)
+    labels, importance = np.array([outcome.label]), np.array([outcome.importance], np.float32)
+    return Event(end, outcome.time, found.row, labels, importance, found.margins.reshape(1, -1))
+
+
+def batches(events: Iterator[Event | Control], most: int = BATCH) -> Iterator[list[Event] | Control]:
+    """Yield events in batches, and changes of models between them."""
+    batch, rows = list[Event](), 0
+    for event in events:
+        if isinstance(event, Event):
+            batch.append(event)
+            rows += event.labels.size
+        if batch and (rows >= most or isinstance(event, Control)):
+            yield batch
+            batch, rows = [], 0
+        if isinstance(event, Control):
+            yield event
+    if batch:
+        yield batch
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What a replay found.
+
+    Parameters
+    ----------
+    model : learned from the events
+    rows : the number of events
+    served : metrics of the predictions as they were served
+    replayed : metrics of the model's predictions, each before it learned the row
+    """
+
+    model: Model
+    rows: int
+    served: Any
+    replayed: Any
+
+
+def replay(
+    folder: str | os.PathLike[str], until: str | float | None = None, model: Model | None = None,
+    without: Collection[str] = (), name: str | None = None,
+) -> Replay:  # fmt: skip
+    """Return the model of a folder's events.
+
+    Parameters
+    ----------
+    folder : of ``forel serve``, which may be running
+    until : the time, in seconds since 1970, after which events are left out, or the id of the last one
+    model : another model to learn from the same events; None for the served one, with its challengers and promotions
+    without : ids of events to leave out, such as those of a user whose data is deleted
+    name : of the model that is returned; None for the one that is served
+    """
+    path = Path(folder)
+    found = sorted((path / "checkpoints").glob("[0-9]*[0-9]"))
+    if not found:
+        raise refuse("folder", str(folder), "the folder of a server, with checkpoints")
+    log = Log(path / "log", write=False)
+    try:
+        contest = load_contest(found[0]) if model is None else Contest(model)
+        position = contest.position if model is None else 0
+        stopped = _selected(log, position, until, {one.encode() for one in without})
+        for batch in batches(stopped):
+            if not isinstance(batch, Control):
+                contest.learn(batch)
+            elif model is None:
+                contest.apply(batch, lambda file: load(path / "added" / file))
+        contest.check_known(name or contest.champion)
+        fold = contest.folds[name or contest.champion]
+        return Replay(fold.model, contest.rows, contest.served.report(), fold.metrics.report())
+    finally:
+        log.close()
+
+
+def _selected(log: Log, position: int, until: str | float | None, without: set[bytes]) -> Iterator[Event | Control]:
+    """Yield the events up to a time or an id, without some ids."""
+    last = until.encode() if isinstance(until, str) else None
+    limit = math.inf if until is None or last is not None else float(until)
+    names = dict[int, bytes]()
+    for place, end, record in log.records():
+        if isinstance(record, Prediction):
+            names[place] = record.name
+        if record.time > limit:
+            return
+        if end <= position:
+            continue
+        if isinstance(record, Outcome):
+            name = names.pop(record.place, b"")
+            if name not in without:
+                yield event_of_outcome(log, end, record)
+            if name == last:
+                return
+        elif isinstance(record, Examples):
+            yield Event(end, record.time, record.rows, record.labels, record.importance, record.margins)
+        elif isinstance(record, Control):
+            yield record
+    if last is not None:
+        raise refuse("until", until, "a time, or the id of an event that has an outcome")

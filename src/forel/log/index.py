@@ -1,0 +1,81 @@
+"""Which predictions wait for their outcome, and which had one: ids are looked up here, rows stay in the log."""
+
+from collections import deque
+from typing import NamedTuple
+
+from forel.log.records import Examples, Left, Outcome, Prediction, Record
+
+__all__ = ["Index", "Settled"]
+
+
+class Settled(NamedTuple):
+    """The place of a prediction that had its outcome, and the label; NaN of one that was dropped."""
+
+    place: int
+    label: float
+
+
+class Index:
+    """The ids of a log.
+
+    Parameters
+    ----------
+    remember : how many ids that had their outcome are kept, to recognize a repeated one
+
+    >>> import numpy as np
+    >>> index = Index()
+    >>> index.note(0, Prediction(5.0, b"a", np.zeros(1), b""))
+    >>> index.waiting, index.oldest
+    ({b'a': 0}, (5.0, 0))
+    >>> index.note(60, Outcome(6.0, 0, 1.0, 1.0))
+    >>> index.waiting, index.settled, index.oldest
+    ({}, {b'a': Settled(place=0, label=1.0)}, None)
+    """
+
+    def __init__(self, remember: int = 1_000_000) -> None:
+        self.remember = remember
+        self.waiting: dict[bytes, int] = {}
+        self.settled: dict[bytes, Settled] = {}
+        self.outcomes = self.dropped = 0  # rows with a label, and predictions that were dropped
+        self._names: dict[int, bytes] = {}
+        self._ages: deque[tuple[float, int]] = deque()
+        self._order: deque[bytes] = deque()  # of settled ids: taking a dict's first key is slow after deletions
+
+    def note(self, place: int, record: Record) -> None:
+        """Add a record of the log, in its order."""
+        if isinstance(record, Prediction):
+            self.waiting[record.name], self._names[place] = place, record.name
+            self._ages.append((record.time, place))
+        elif isinstance(record, Outcome):
+            self.outcomes += 1
+            self._settle(record.place, record.label)
+        elif isinstance(record, Left):
+            self.dropped += 1
+            self._settle(record.place, float("nan"))
+        elif isinstance(record, Examples):
+            self.outcomes += record.labels.size
+
+    def _settle(self, place: int, label: float) -> None:
+        name = self._names.pop(place, None)
+        if name is None:  # its prediction is in a segment that was deleted
+            return
+        del self.waiting[name]
+        self.settled[name] = Settled(place, label)
+        self._order.append(name)
+        if len(self._order) > self.remember:
+            self.settled.pop(self._order.popleft(), None)
+
+    @property
+    def oldest(self) -> tuple[float, int] | None:
+        """The time and place of the prediction that waits for longest; None if none waits."""
+        while self._ages and self._ages[0][1] not in self._names:
+            self._ages.popleft()
+        return self._ages[0] if self._ages else None
+
+    def ages(self, now: float, limits: tuple[float, ...] = (60, 3600, 86400)) -> list[int]:
+        """Return how many predictions have waited for up to each limit in seconds, and for longer."""
+        counts = [0] * (len(limits) + 1)
+        for when, place in self._ages:
+            if place in self._names:
+                counts[sum(now - when > limit for limit in limits)] += 1
+        return counts

@@ -20,7 +20,8 @@ CHANGED = ReadOptions(
 )  # fmt: skip
 # Chosen by commands, or internal to them.
 NOT_ON_COMMAND_LINE = {
-    "zero_based", "constant", "kinds", "unlabelled", "unweighted", "strict", "tags", "entry_names", "block_bytes",
+    "zero_based", "constant", "kinds", "unlabelled", "unweighted", "strict", "tags", "columns", "entry_names",
+    "block_bytes",
 }  # fmt: skip
 PARAMETERS = {"form": "format"}
 
@@ -57,7 +58,7 @@ def test_the_stored_form_of_options_is_unchanged():
 
 def test_what_examples_mean_does_not_depend_on_lenience():
     assert not set(MEANING) & set(LENIENT)
-    assert set(MEANING) == {*STORED, "format"} - {"constant"}
+    assert set(MEANING) == {*STORED, "format", "columns"} - {"constant"}
     assert CHANGED.meaning["bucket"] == ["d:1", "e:4"]
     assert ReadOptions(unlabelled=True, strict=False).meaning == ReadOptions().meaning
 

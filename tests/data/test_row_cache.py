@@ -125,7 +125,7 @@ def test_a_cache_of_another_version_or_in_a_stream_raises(whole, tmp_path):
     import io
 
     path = tmp_path / "c.cache"
-    other = whole.replace(b"cache 5", b"cache 9", 1)
+    other = whole.replace(b"cache 6", b"cache 9", 1)
     assert other != whole
     path.write_bytes(other)
     with pytest.raises(

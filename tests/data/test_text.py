@@ -118,7 +118,7 @@ def test_rows_that_are_left_out_have_no_tokens():
 def test_equal_slots_are_summed():
     block = next(iter(read([{"message": "go go go", "n": 2}], bits=20, text=["message"])))
     assert sorted(block.values.tolist()) == [2, 3]
-    one = np.array([0, 2]), np.array([5, 5], np.uint64), np.float32([1, 1])
+    one = np.array([0, 2]), np.array([5, 5], np.uint64), np.float32([1, 1]), -1
     joined = append_features(block, np.array([1]), [one, one], 20)
     assert sorted(joined.values.tolist()) == [2, 3, 4]
 

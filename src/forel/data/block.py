@@ -46,7 +46,8 @@ class Position(NamedTuple):
 
 
 BEGINNING = Position()
-OPTIONAL = ("tags", "lines", "entry_names", "slices", "numbers", "held_out")  # of each row or entry, in a block or not
+OF_ROWS = ("labels", "importance", "tags", "lines", "slices", "numbers", "held_out")
+OF_ENTRIES = ("entry_names", "columns")
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +71,8 @@ class Block:
     slices : values of the columns in the option ``slices``, a row for each column; empty where one is missing
     numbers : the number of each row in its source, from 0, in whatever order rows come; None where it is not counted
     held_out : which rows are not learned from, once that is decided; None for none
+    columns : the column of each entry, by the slot of its name, with the option ``columns``: that of a number is its
+        slot, and -1 stands for text, the constant and others without a column
 
     >>> block = Block(np.array([0, 2, 3]), np.int32([4, 1, 4]), np.float32([1, 2, 3]), np.float32([1, 0]))
     >>> len(block), block.importance.tolist()
@@ -94,6 +97,7 @@ class Block:
     slices: NDArray[np.object_] | None = None
     numbers: NDArray[np.int64] | None = None
     held_out: NDArray[np.bool_] | None = None
+    columns: NDArray[np.int32] | None = None
 
     def __post_init__(self) -> None:
         if self.importance is None:
@@ -151,6 +155,7 @@ def concatenate(blocks: Iterable[Block]) -> Block:
         entry_names=chained("entry_names"),
         slices=joined("slices", axis=1),
         numbers=joined("numbers"),
+        columns=joined("columns"),
     )
 
 
@@ -165,13 +170,16 @@ def take_rows(block: Block, order: NDArray[Any]) -> Block:
     sizes = np.diff(block.indptr)[order]
     indptr = np.append(0, np.cumsum(sizes))
     entries = np.repeat(block.indptr[:-1][order] - indptr[:-1], sizes) + np.arange(indptr[-1])
-    taken: dict[str, Any] = {name: getattr(block, name) for name in ("labels", "importance", *OPTIONAL)}
-    for name, given in taken.items():
+
+    def chosen(name: str, places: NDArray[Any]) -> Any:
+        given = getattr(block, name)
         if isinstance(given, tuple):
-            taken[name] = tuple(given[k] for k in (entries if name == "entry_names" else order).tolist())
-        elif given is not None:
-            taken[name] = given[..., order]
-    return replace(block, indptr=indptr, indices=block.indices[entries], values=block.values[entries], **taken)
+            return tuple(given[k] for k in places.tolist())
+        return None if given is None else given[..., places]
+
+    by_row = {name: chosen(name, order) for name in OF_ROWS}
+    by_entry = {name: chosen(name, entries) for name in ("indices", "values", *OF_ENTRIES)}
+    return replace(block, indptr=indptr, **by_row, **by_entry)
 
 
 Task = Callable[[], tuple[Block | None, Problems]]

@@ -101,6 +101,7 @@ class ReadOptions:
     slices : columns or keys whose values ``Block.slices`` has; in VW text, namespaces, of which the first feature
         counts, or ``tag``
     names : whether to record the first name hashed to each slot, of at most 2**31
+    columns : whether blocks have the column of each entry, where rows have columns that are not crossed
     entry_names : whether to keep every feature separate, with its namespace and name, in blocks that are not learned
         from; names of svmlight features are their ids
     on_error : "raise", or "skip" to leave out malformed examples and count them in ``problems``
@@ -145,6 +146,7 @@ class ReadOptions:
     strict: bool = _option(True, bool, Use.LENIENT)
     tags: bool = _option(False, bool)
     slices: tuple[str, ...] = _option((), list, Use.RESUME)
+    columns: bool = _option(False, bool, Use.MEANING)
     names: bool = _option(False, bool, Use.RESUME)
     entry_names: bool = _option(False, bool)
     on_error: Literal["raise", "skip"] = _option("raise", str, Use.RESUME)
@@ -325,6 +327,7 @@ class OtherReadKeywords(TypedDict, total=False):
     strict: bool | None
     tags: bool | None
     slices: Iterable[str] | None
+    columns: bool | None
     entry_names: bool | None
     on_error: Literal["raise", "skip"] | None
     block_bytes: int | None

@@ -40,4 +40,6 @@ def add_constant(block: Block, bits: int) -> Block:
     ends = block.indptr[1:][missing]
     indptr = block.indptr + np.append(0, np.cumsum(missing))
     indices = np.insert(block.indices, ends, slot)
-    return replace(block, indptr=indptr, indices=indices, values=np.insert(values, ends, np.float32(1)))
+    values = np.insert(values, ends, np.float32(1))
+    columns = None if block.columns is None else np.insert(block.columns, ends, np.int32(-1))
+    return replace(block, indptr=indptr, indices=indices, values=values, columns=columns)

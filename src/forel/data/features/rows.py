@@ -11,7 +11,7 @@ from forel.data.buffers import Buffers
 from forel.data.compiled import scanner
 from forel.data.problems import Malformed, Problems
 
-__all__ = ["Cells", "block_from_cells", "block_from_entries", "drop_rows"]
+__all__ = ["Cells", "block_from_cells", "block_from_entries", "drop_rows", "merged_columns"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,10 +40,12 @@ def block_from_entries(
     lines: NDArray[np.int64],
     problems: Problems,
     file: str,
+    columns: NDArray[np.int32] | None = None,
 ) -> Block:
     """Return the block of some rows, which owns the arrays; ``lines`` has the line of each row."""
+    given = None if columns is None else (indptr.copy(), indices.copy(), columns)
     bad = scanner("merge", "merge_rows")(indptr, indices, values)
-    return _finite(bad, indptr, indices, values, labels, importance, lines, problems, file)
+    return _finite(bad, indptr, indices, values, labels, importance, lines, problems, file, given)
 
 
 def block_from_cells(
@@ -54,25 +56,34 @@ def block_from_cells(
     lines: NDArray[np.int64],
     problems: Problems,
     file: str,
+    columns: NDArray[np.int32] | None = None,
 ) -> Block:
     """Return the block of the good rows of a table; labels, importance and lines have all rows."""
     size = int(np.count_nonzero(cells.present))
     indptr = np.zeros(int(np.count_nonzero(good)) + 1, np.int64)
     indices, values = (cells.buffers.empty(size, kind) for kind in (cells.slots.dtype, np.float32))
     bad = scanner("merge", "pack_rows")(cells.slots, cells.values, cells.present, good, indptr, indices, values)
+    given = None
+    if columns is not None:
+        there = cells.present & good[:, None]
+        before = np.append(0, np.cumsum(there[good].sum(axis=1)))
+        given = before, cells.slots[there], np.broadcast_to(columns, there.shape)[there]
     if not good.all():
         labels, importance, lines = labels[good], importance[good], lines[good]
-    return _finite(bad, indptr, indices, values, labels, importance, lines, problems, file)
+    return _finite(bad, indptr, indices, values, labels, importance, lines, problems, file, given)
 
 
 def _finite(
     bad: int, indptr: NDArray[np.int64], indices: NDArray[Any], values: NDArray[np.float32],
     labels: NDArray[np.float64], importance: NDArray[np.float32], lines: NDArray[np.int64], problems: Problems,
-    file: str,
+    file: str, given: tuple[NDArray[np.int64], NDArray[Any], NDArray[np.int32]] | None,
 ) -> Block:  # fmt: skip
     end = int(indptr[-1])
     line = int(lines[0]) if lines.size else 1
-    block = Block(indptr, indices[:end], values[:end], labels, importance, None, file, line, lines=lines)
+    columns = None if given is None else merged_columns(*given, end)
+    block = Block(
+        indptr, indices[:end], values[:end], labels, importance, None, file, line, lines=lines, columns=columns
+    )
     if bad < 0:
         return block
     row_of = np.repeat(np.arange(len(block)), np.diff(indptr))
@@ -82,6 +93,17 @@ def _finite(
             Malformed(file, int(lines[row]), None, "values of one slot that are too large together", "a finite sum")
         )
     return drop_rows(block, rows)
+
+
+def merged_columns(
+    indptr: NDArray[np.int64], slots: NDArray[Any], columns: NDArray[np.int32], size: int
+) -> NDArray[np.int32]:
+    """Return the columns of the ``size`` entries that are left after merging: the first of each slot in a row."""
+    if columns.size == size:
+        return columns
+    rows = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
+    _, first = np.unique(rows << 32 | slots, return_index=True)
+    return columns[np.sort(first)]
 
 
 def drop_rows(block: Block, rows: NDArray[Any]) -> Block:

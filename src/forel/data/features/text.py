@@ -16,6 +16,7 @@ from forel.data.block import Block
 from forel.data.compiled import scanner
 from forel.data.compiled.layout import PAD
 from forel.data.features.hashing import hash_name, slots_of_hashes
+from forel.data.features.rows import merged_columns
 from forel.validation import refuse, whole
 
 __all__ = ["TextFeatures", "append_features", "parse_char_ngram"]
@@ -137,7 +138,7 @@ class TextFeatures:
 def append_features(
     block: Block,
     lines: NDArray[np.int64],
-    columns: list[tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.float32]]],
+    columns: list[tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.float32], int]],
     bits: int,
 ) -> Block:
     """Return a block with the features of text and date columns added to its rows.
@@ -146,21 +147,29 @@ def append_features(
     ----------
     block : the rows of a table that are well-formed
     lines : lines of all rows of the table
-    columns : for each, the offsets of rows, and the hashes and values of features
+    columns : for each, the offsets of rows, the hashes and values of features, and the slot of its name, -1 for text
     bits : of slots
     """
     indptr, indices, values = block.rows
+    found = block.columns
     whole_table = block.lines is None or len(block) == lines.size
     kept = np.arange(len(block)) if whole_table else np.searchsorted(lines, np.asarray(block.lines))
-    for more_indptr, hashes, more_values in columns:
+    for more_indptr, hashes, more_values, column in columns:
         size = indices.size + int(np.diff(more_indptr)[kept].sum())
         slots = slots_of_hashes(hashes, bits)
         joined = np.zeros(len(block) + 1, np.int64), np.empty(size, slots.dtype), np.empty(size, np.float32)
         scanner("text", "join_rows")(indptr, indices, values, kept, more_indptr, slots, more_values, *joined)
+        if found is not None:
+            both = np.zeros_like(joined[0]), np.empty_like(joined[1]), np.empty_like(joined[2])
+            more = np.full_like(slots, column)
+            scanner("text", "join_rows")(indptr, found, values, kept, more_indptr, more, more_values, *both)
+            found = both[1]
         indptr, indices, values = joined
+    before = indptr.copy(), indices.copy()
     scanner("merge", "merge_rows")(indptr, indices, values)
     end = int(indptr[-1])
     return Block(
         indptr, indices[:end], values[:end], block.labels, block.importance, block.tags, block.file, block.line,
         block.size, block.after, block.lines, label_words=block.label_words,
+        columns=None if found is None else merged_columns(*before, found, end),
     )  # fmt: skip

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from forel.data.block import Block
 from forel.data.features.crosses import Crosses, Entries, transformed_block
-from forel.data.features.hashing import START, hash_name, hash_spans
+from forel.data.features.hashing import START, hash_name, hash_spans, slots_of_hashes
 from forel.data.features.names import Names
 from forel.data.features.rows import Cells, block_from_cells
 from forel.data.problems import Malformed, Problems
@@ -105,15 +105,17 @@ class RowProblems:
 
 def block_from_columns(
     cells: Cells, columns: Sequence[FeatureColumn], labels: NDArray[np.float64], importance: NDArray[np.float32],
-    row_problems: RowProblems, bits: int, names: Names | None, transform: Crosses | None,
+    row_problems: RowProblems, bits: int, names: Names | None, transform: Crosses | None, track: bool = False,
 ) -> Block:  # fmt: skip
-    """Return the block of the well-formed rows."""
+    """Return the block of the well-formed rows; ``track`` is whether it has the column of each entry."""
     good, lines, problems, file = row_problems.good, row_problems.lines, row_problems.problems, row_problems.file
     if transform is None:
         if names is not None:
             for k, column in enumerate(columns):
                 column.add_names(names, cells.slots[:, k], np.flatnonzero(cells.present[:, k] & good))
-        return block_from_cells(cells, good, labels, importance, lines, problems, file)
+        keys = [namespace_hash(column.key) for column in columns] if track else []
+        slots = slots_of_hashes(np.array(keys, np.uint64), bits) if track else None
+        return block_from_cells(cells, good, labels, importance, lines, problems, file, slots)
     rows, present = np.flatnonzero(good), cells.present[good]
     places = np.argwhere(present)
     indptr = np.append(0, np.cumsum(present.sum(axis=1)))

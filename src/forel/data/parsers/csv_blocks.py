@@ -106,7 +106,9 @@ def _parse(table: CsvTable, rows: CsvRows, chunk: CsvChunk, problems: Problems) 
             # Cells before a column's first value are absent, as they are in a chunk without one.
             cells.present[: chunk.first_words.get(name, 0), place] = False
             made.append(FeatureColumn(name.encode(), rows.words(table.used[name])))
-    block = block_from_columns(cells, made, labels, importance, row_problems, form.bits, table.names, form.transform)
+    block = block_from_columns(
+        cells, made, labels, importance, row_problems, form.bits, table.names, form.transform, columns.options.columns
+    )
     block = block if class_words is None else replace(block, label_words=class_words)
     if not table.derived:
         return block

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from forel.data.block import Block
 from forel.data.features.dates import date_features, date_hashes, expected_date
-from forel.data.features.hashing import hash_names
+from forel.data.features.hashing import hash_names, slot
 from forel.data.features.kinds import DATE
 from forel.data.features.names import Names
 from forel.data.features.rows import drop_rows
@@ -38,17 +38,17 @@ def with_derived(
     row_problems : the lines of the rows of the table; receives values that are not dates
     names : receives the names of features; None if names are not kept
     """
-    found, split, bits = list[Features](), columns.options.text_features, columns.options.bits
+    found, split, bits = list[tuple[*Features, int]](), columns.options.text_features, columns.options.bits
     before = row_problems.good.copy()
     for name, column in strings.items():
         cells = column.words
         if name in columns.options.text:
             indptr, hashes = split.hashes(cells.text, cells.starts, cells.stops, column.present, name)
-            found.append((indptr, hashes, np.ones(hashes.size, np.float32)))
+            found.append((indptr, hashes, np.ones(hashes.size, np.float32), -1))
             words = [] if names is None else [token for text in _texts(column) for token in split.tokens(text)]
         else:
             rows = _dates(name, column, columns, row_problems)
-            found.append(date_hashes(rows, name))
+            found.append((*date_hashes(rows, name), slot(name.encode("utf-8", "surrogatepass"), bits=bits)))
             words = [] if names is None else [part for row in rows for part, _ in row]
         if names is not None:
             _record(names, name, words, bits)

@@ -164,8 +164,9 @@ class _Batch:
                 entries, self.labels, self.importance, lines, transform, bits, names, problems, file
             )
         slots = slots_of_hashes(hashes, bits)
+        columns = slots_of_hashes(as_number[ids], bits) if self.columns.options.columns else None
         block = block_from_entries(
-            self.indptr, slots.copy(), values, self.labels, self.importance, lines, problems, file
+            self.indptr, slots.copy(), values, self.labels, self.importance, lines, problems, file, columns
         )
         if names is not None and not problems.waiting:
             names.add(slots, hashes, lambda k: b"^".join(filter(None, word(k))))

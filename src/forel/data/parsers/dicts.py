@@ -168,7 +168,8 @@ class _Rows:
         slots = slots_of_hashes(hashes, bits)
         if names is not None:
             names.add(slots, hashes, lambda k: b"^".join(filter(None, self.names[k])))
-        return block_from_entries(indptr, slots, values, labels, importance, lines, problems, file)
+        spaces = columns_of(self.names, hashes, self.columns) if self.columns.options.columns else None
+        return block_from_entries(indptr, slots, values, labels, importance, lines, problems, file, spaces)
 
 
 def hashes_of(names: list[tuple[bytes, bytes]]) -> NDArray[np.uint64]:
@@ -176,6 +177,16 @@ def hashes_of(names: list[tuple[bytes, bytes]]) -> NDArray[np.uint64]:
     seeds = {space: hash_name(space) if space else START for space in {space for space, _ in names}}
     starts = np.array([seeds[space] for space, _ in names], np.uint64)
     return hash_names([name for _, name in names], starts)
+
+
+def columns_of(names: list[tuple[bytes, bytes]], hashes: NDArray[np.uint64], columns: Columns) -> NDArray[np.int32]:
+    """Return the slots of the columns of entries: those of their namespaces, -1 for text, or their own."""
+    text = {_bytes(name) for name in columns.options.text}
+    spaces = {space: hash_name(space) for space in {space for space, _ in names}}
+    own = [spaces[space] if space else hashed for (space, _), hashed in zip(names, hashes.tolist(), strict=True)]
+    slots = slots_of_hashes(np.array(own, np.uint64), columns.options.bits)
+    slots[[space in text for space, _ in names]] = -1
+    return slots
 
 
 def _transformed(key: str, value: Any, columns: Columns) -> Any:

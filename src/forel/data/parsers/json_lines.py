@@ -14,7 +14,7 @@ from forel.data.compiled import json_layout as layout
 from forel.data.compiled import scanner
 from forel.data.compiled.layout import COLUMNS, PAD
 from forel.data.features.crosses import Crosses, Entries, transformed_block
-from forel.data.features.hashing import hash_name, slots_of_hashes
+from forel.data.features.hashing import START, hash_name, hash_spans, slots_of_hashes
 from forel.data.features.kinds import OrderedKinds
 from forel.data.features.names import Names, recorded_name
 from forel.data.features.rows import block_from_entries
@@ -157,7 +157,8 @@ def read_chunk(
     problems: Problems,
 ) -> tuple[Block, list[tuple[str, str]]]:  # fmt: skip
     """Return the block of a chunk whose first line has the number ``line``, and the keys with kinds of their values."""
-    rows = _Rows(chunk, form, keys, buffers, names is not None or form.transform is not None)
+    recording = names is not None or form.transform is not None or form.columns.options.columns
+    rows = _Rows(chunk, form, keys, buffers, recording)
     rows.scan(problems, file, line)
     rows.record_keys()
     return replace(rows.block(problems, names, file, line), size=chunk.length), rows.kinds
@@ -280,11 +281,15 @@ class _Rows:
             return transformed_block(
                 entries, labels, importance, lines, form.transform, form.bits, names, problems, file
             )
+        columns = None
+        if form.columns.options.columns:
+            spaces = hash_spans(text, records[:, 2], records[:, 3], START)
+            columns = slots_of_hashes(np.where(records[:, 2] < records[:, 3], spaces, hashes), form.bits)
         if names is not None:
             records[:, 0], records[:, 1] = slots, hashes.view(np.int64)
             kept = scanner("name_records", "claim_slots")(names.fingerprints, records, 0, size)
             names.add_records(text, _without_empty_names(records[:kept]))
-        return block_from_entries(indptr, slots, values, labels, importance, lines, problems, file)
+        return block_from_entries(indptr, slots, values, labels, importance, lines, problems, file, columns)
 
     def _transform_numbers(self) -> None:
         """Transform the numbers of keys with logarithms or buckets."""

@@ -105,7 +105,9 @@ def _block(
         else part[name].feature(cells, k, name.encode(), mask)
         for k, name in enumerate(features)
     ]
-    return block_from_columns(cells, made, labels, importance, row_problems, bits, names, transform)
+    return block_from_columns(
+        cells, made, labels, importance, row_problems, bits, names, transform, columns.options.columns
+    )
 
 
 def _label(

@@ -26,7 +26,7 @@ from forel.validation import all_finite
 __all__ = ["HEAD", "CacheWriter", "RowCache", "has_cache_header", "open_cache"]
 
 FORMAT = b"\x93forel cache "
-MAGIC = FORMAT + b"5\0\0"
+MAGIC = FORMAT + b"6\0\0"
 HEAD = len(MAGIC)  # bytes that identify a cache
 TRAILER = struct.Struct("<QQL16s")  # offset, length and checksum of the description, and the magic bytes
 TOTALS = {"rows": "rows", "entries": "entries", "bytes": "size"}  # of a cache, from those of its blocks
@@ -63,12 +63,18 @@ class CacheWriter:
         """Write a block."""
         start, check = self._offset, 0
         lines = np.zeros(len(block), np.int32) if block.lines is None else block.lines - (block.line - 1)
-        for name, kind in ARRAYS.items():
+        for name, kind in _kinds(block.columns is not None).items():
             array: Any = np.ascontiguousarray(lines if name == "lines" else getattr(block, name), kind)
             memory = memoryview(array).cast("B")
             check = zlib.crc32(memory, check)
             self._write(memory)
-        known = {"start": start, "rows": len(block), "entries": block.indices.size, "check": check}
+        known = {
+            "start": start,
+            "rows": len(block),
+            "entries": block.indices.size,
+            "check": check,
+            "columns": block.columns is not None,
+        }
         place = {"file": block.file, "line": block.line, "size": block.size, "after": block.after}
         self._blocks.append(known | place)
 
@@ -153,7 +159,7 @@ class RowCache:
         """Return a block by its number."""
         known = self._blocks[number]
         try:
-            arrays = self._arrays(**{name: known[name] for name in ("start", "rows", "entries", "check")})
+            arrays = self._arrays(**{name: known[name] for name in ("start", "rows", "entries", "check", "columns")})
             _validate(self._slots, len(self.classes or ()), **arrays)
         except (ValueError, OSError, MemoryError) as wrong:
             raise _broken(self.file, wrong) from None
@@ -163,14 +169,14 @@ class RowCache:
         place = {name: known[name] for name in ("file", "line", "size")}
         return Block(**arrays, **place, after=after, label_words=self.classes)
 
-    def _arrays(self, start: int, rows: int, entries: int, check: int) -> dict[str, Any]:
+    def _arrays(self, start: int, rows: int, entries: int, check: int, columns: bool) -> dict[str, Any]:
         """Return the arrays of a block as views of the bytes from ``start`` on."""
-        sizes = {"indptr": rows + 1, "indices": entries, "values": entries}
-        ends = np.cumsum([sizes.get(name, rows) * np.dtype(kind).itemsize for name, kind in ARRAYS.items()])
+        sizes, kinds = {"indptr": rows + 1, "indices": entries, "values": entries, "columns": entries}, _kinds(columns)
+        ends = np.cumsum([sizes.get(name, rows) * np.dtype(kind).itemsize for name, kind in kinds.items()])
         memory: Any = np.empty(ends[-1], np.uint8)
         if zlib.crc32(self._read_into(memory, start)) != check:
             raise ValueError("a wrong checksum")
-        parts = zip(ARRAYS.items(), np.split(memory, ends[:-1]), strict=True)
+        parts = zip(kinds.items(), np.split(memory, ends[:-1]), strict=True)
         return {name: part.view(kind) for (name, kind), part in parts}
 
     def _description(self) -> Any:
@@ -195,6 +201,11 @@ class RowCache:
                 raise ValueError(NO_END)
             start, rest = start + got, rest[got:]
         return memory
+
+
+def _kinds(columns: bool) -> dict[str, Any]:
+    """Return the dtypes of the arrays of a block."""
+    return {**ARRAYS, "columns": np.int32} if columns else ARRAYS
 
 
 def has_cache_header(beginning: bytes) -> bool:
@@ -227,14 +238,23 @@ def open_cache(stream: Any, file: str) -> RowCache | None:
 
 
 def _validate(
-    slots: int, classes: int, indptr: Any, labels: Any, indices: Any, values: Any, importance: Any, lines: Any
+    slots: int,
+    classes: int,
+    indptr: Any,
+    labels: Any,
+    indices: Any,
+    values: Any,
+    importance: Any,
+    lines: Any,
+    columns: Any = None,
 ) -> None:
     """Raise for numbers that no source has, because kernels do not check them."""
     if indptr[0] != 0 or indptr[-1] != indices.size or (indptr[1:] < indptr[:-1]).any():
         raise ValueError("rows that do not follow one another")
-    if indices.size and (indices.min() < 0 or indices.max() >= slots):
-        wrong = indices[(indices < 0) | (indices >= slots)][0]
-        raise ValueError(f"a slot of {wrong} where there are {slots}")
+    for found, least in ((indices, 0), (indices if columns is None else columns, -1)):
+        if found.size and (found.min() < least or found.max() >= slots):
+            wrong = found[(found < least) | (found >= slots)][0]
+            raise ValueError(f"a slot of {wrong} where there are {slots}")
     for name, array, bad in (
         ("a value", values, () if all_finite(values) else ~np.isfinite(values)),
         ("a label", labels, np.isinf(labels)),

@@ -181,7 +181,6 @@ def test_models_take_memory_for_their_features_only(interpreted):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"subsample": 0.5}, "subsample: got 0.5, expected none with by (--by)"),
         ({"by": None, "fallback": True}, "fallback: got True, expected none without by (--by)"),
         ({"by": "county"}, "by: got 'county', which no row has, expected a column"),
     ],

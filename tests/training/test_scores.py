@@ -135,16 +135,6 @@ def test_inspect_says_that_rows_are_those_of_all_passes(tmp_path):
         assert title in run("inspect", tmp_path / "m", COLUMNS="200").stdout
 
 
-def test_scores_of_a_sample_of_negative_rows_say_so():
-    rng = np.random.default_rng(0)
-    rows = [{"x": k % 3, "y": int(rng.random() < 0.3)} for k in range(400)]
-    trained = forel.train(rows, ONE, label="y", bits=4, holdout=4, subsample=0.5)
-    progressive, held_out, _ = sentences(trained)
-    sample = "negative rows are a random sample of 50 %, with larger importances instead"
-    assert progressive.split("; ")[1] == held_out.split("; ")[1] == sample
-    assert trained.training.holdout.rows < 100
-
-
 def test_one_row_is_not_called_rows():
     words = lambda trained: [trained.training.certificate, trained._repr_html_(), *sentences(trained)]  # noqa: E731
     one = forel.train([{"x": 1, "y": 1}], ONE, label="y", bits=4, certificate=True)

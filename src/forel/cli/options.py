@@ -110,7 +110,7 @@ OPTIONS = {
     "penalty_weight": _model("Add penalties once, or in every round."),
     "radius": _model("Largest absolute weight."),
     "no_bias": _model("Leave out the constant feature.", "--no-bias"),
-    "seed": _model("Seed of --shuffle, --subsample and stochastic rounding."),
+    "seed": _model("Seed of --shuffle and stochastic rounding."),
     "lanes": _model("Mix a grid of this many FTRL settings, without filters."),
     "share": _model(
         "For drifting streams: fraction of the mixture weights to share among settings after each row, such as 0.001.",
@@ -118,9 +118,6 @@ OPTIONS = {
     "shuffle": _model("Learn from the rows in random order; needs a temporary file.", "--shuffle"),
     "by": _model("Train a model for each value of this column; in VW text, of a namespace."),
     "fallback": _model("With --by, also train a model on all rows, for other values.", "--fallback"),
-    "subsample": _model(
-        "Learn from a random fraction of the negative rows, such as 0.1, with importance divided by it.",
-    ),
     "passes": _model("Number of passes over the data."),
     "holdout": _evaluation("Hold out every n-th row: predict it, do not learn from it. 0 for none."),
     "holdout_after": _evaluation("Hold out all rows after the first n."),
@@ -314,7 +311,6 @@ class TrainOptions:
     shuffle: bool = False
     by: str | None = None
     fallback: bool = False
-    subsample: float | None = None
     passes: int = 1
     holdout: int = 0
     holdout_after: int | None = None

@@ -250,5 +250,4 @@ def _run_arguments(options: TrainOptions) -> Mapping[str, Any]:
         "fallback": options.fallback,
         "cache": options.cache,
         "shuffle": options.seed if options.shuffle else None,
-        "subsample": options.subsample,
     }

@@ -21,54 +21,21 @@ NAMES = {
     "quadratic": "interactions",
 }
 
-# Options of VW that forel does not have, and what to use instead.
-CONTEXTUAL = "forel has no contextual bandits; learn the cost of each action with --loss squared, one model for each"
-REDUCTION = "use --oaa or --classes: one model for each class, or --loss softmax; costs are not used"
-RATES = "use --alpha, the scale of the learning rates; without it, experts with several rates are mixed"
-GRADIENT = "leave it out: rates of each feature adapt to gradients; --algorithm mirror is gradient descent"
-CACHE = "leave it out: later passes read a temporary cache; --keep-cache FILE keeps it"
-NAMED = "use --names, and then forel inspect"
-CLUSTER = "use --ray, which reads files on many machines"
-CLIP = "leave it out: without --alpha, predictions of regression stay within the range of the labels seen so far"
-BANDITS = ("cb", "cb_adf", "cb_explore", "cb_explore_adf", "cats", "multiworld_test")
-UNSUPPORTED = {
-    **dict.fromkeys(BANDITS, CONTEXTUAL),
-    **dict.fromkeys(("csoaa", "csoaa_ldf", "wap", "wap_ldf", "ect", "log_multi", "plt"), REDUCTION),
-    **dict.fromkeys(("learning_rate", "power_t", "initial_t", "decay_learning_rate"), RATES),
-    **dict.fromkeys(("adaptive", "normalized", "invariant", "sgd", "adax"), GRADIENT),
-    **dict.fromkeys(("cache", "cache_file", "kill_cache", "compressed"), CACHE),
-    **dict.fromkeys(("invert_hash", "readable_model", "print"), NAMED),
-    **dict.fromkeys(("span_server", "unique_id", "total", "node"), CLUSTER),
-    **dict.fromkeys(("min_prediction", "max_prediction"), CLIP),
-    "audit": "use forel explain FILE --model m.forel, which shows the contribution of each feature",
-    "binary": "leave it out: predictions are probabilities, above 0.5 for the positive class",
-    "bfgs": "leave it out: learning is online; --passes makes several passes",
-    "bootstrap": "leave it out: one model is trained, or a mixture of settings",
-    "boosting": "forel learns linear models; -q and --interactions add products of features",
-    "coin": "use --rate scale_free, which needs no bound on values in advance either",
-    "daemon": "use forel predict - as a co-process: it answers each line as it comes",
-    "early_terminate": "use --holdout, and choose the number of --passes by the held-out loss",
-    "hash": "leave it out: names are hashed as text, as with --hash all",
-    "examples": "give the first lines of a file on standard input: head -n 1000 FILE | forel train -",
-    "initial_weight": "leave it out: weights begin at 0; -i continues from a model",
-    "random_weights": "leave it out: weights begin at 0; -i continues from a model",
-    "ignore_linear": "leave it out: crosses are added to the features",
-    "affix": "use --char-ngram for columns of text",
-    "spelling": "use --char-ngram for columns of text",
-    "multilabel_oaa": "train one model for each label",
-    "lrq": "use -q or --interactions: products of all pairs",
-    "nn": "forel learns linear models; -q and --interactions add products of features",
-    "progress": "leave it out: a line is printed after every doubling of rows, or a bar on a terminal",
-    "random_seed": "use --seed, for the rounding of float32 sums, --shuffle and --subsample",
-    "raw_predictions": "use forel predict --link identity, which writes margins",
-    "save_per_pass": "use --checkpoint, which writes the model every n rows",
-    "sort_features": "leave it out: the order of features does not matter",
-}
+# Options of VW that forel does not have; GUIDE says what to use instead of each.
+GUIDE = "docs/guide/from_vw.md"
+UNSUPPORTED = frozenset(
+    """adaptive adax affix audit bfgs binary boosting bootstrap cache cache_file cats cb cb_adf cb_explore cb_explore_adf
+    coin compressed csoaa csoaa_ldf daemon decay_learning_rate early_terminate ect examples hash ignore_linear
+    initial_t initial_weight invariant invert_hash kill_cache learning_rate log_multi lrq max_prediction min_prediction
+    multilabel_oaa multiworld_test nn node normalized plt power_t print progress random_seed random_weights
+    raw_predictions readable_model save_per_pass sgd sort_features span_server spelling total unique_id wap
+    wap_ldf""".split()
+)
 SHORT = {"a": "audit", "c": "cache", "k": "kill_cache", "l": "learning_rate", "P": "progress", "r": "raw_predictions"}
 
 
 def translate_name(name: str) -> str:
-    """Return forel's name of an option of VW; the error for an unsupported option suggests a replacement.
+    """Return forel's name of an option of VW; raise for one that forel does not have.
 
     >>> translate_name("noconstant"), translate_name("alpha")
     ('no-bias', 'alpha')
@@ -76,7 +43,8 @@ def translate_name(name: str) -> str:
     full = SHORT.get(name, name)
     if full in UNSUPPORTED:
         dashes = "-" if name in SHORT else "--"
-        raise typer.BadParameter(UNSUPPORTED[full], param_hint=f"Vowpal Wabbit's {dashes}{name}")
+        hint = f"Vowpal Wabbit's {dashes}{name}"
+        raise typer.BadParameter(f"forel does not have it; {GUIDE} says what to use instead", param_hint=hint)
     return NAMES.get(name, name)
 
 

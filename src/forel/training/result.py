@@ -48,7 +48,6 @@ class Training:
     columns : how much each column adds to the margins of a sample of the rows, the largest first
     moments : slots of this sample, and the means of their values and of the squares of these
     slices : metrics of the rows of ``report`` by the values of each column of the option ``slices``
-    subsample : the share of negative rows that was drawn, of rows learned from and of those held out; None for all
     label_order : counts of the labels of the first pass in order, which warn of sorted ones; None with ``by``
     checkpoint : the checkpoint of the run; None without one
     """
@@ -71,7 +70,6 @@ class Training:
     slices: tuple[SliceTable, ...] = ()
     label_order: LabelOrder | None = None
     checkpoint: Path | None = None
-    subsample: float | None = None
 
     @property
     def leak(self) -> str | None:

@@ -44,16 +44,13 @@ def scores(trained: Any) -> tuple[Score, ...]:
     ordered = order is not None and order.warning(trained.learner.classes) is not None
     why = "labels are in order" if ordered else "the final model is worse" if _final_is_worse(run) else ""
     stream = f"; {why}, so this says how well the stream is followed" if why else ""
-    sample = ""
-    if run.subsample is not None:
-        sample = f"; negative rows are a random sample of {100 * run.subsample:.4g} %, with larger importances instead"
-    found = [Score("progressive", trained.report, f"each predicted before the model learned from it{stream}{sample}")]
+    found = [Score("progressive", trained.report, f"each predicted before the model learned from it{stream}")]
     if len(run.passes) > 1:
         name = f"pass {len(run.passes)}, seen before"
         found.append(Score(name, run.passes[-1], "the same ones, after earlier passes learned from them"))
     if run.holdout is not None:
         when = "predicted by the final model" if run.final is None else f"each predicted when it came{stream}"
-        found.append(Score("held out", run.holdout, f"never learned from, {when}{sample}"))
+        found.append(Score("held out", run.holdout, f"never learned from, {when}"))
     if run.final is not None:
         some = "" if run.final.rows == run.holdout.rows else ", evenly spread"
         found.append(Score("held out, final model", run.final, f"held out{some}, predicted by the final model"))

@@ -33,7 +33,7 @@ from forel.training.checkpoint import Checkpoints, open_checkpoint, restore, sta
 from forel.training.classes import count_classes, metrics_for
 from forel.training.holdout import HeldOutRows, Holdout
 from forel.training.label_order import LabelOrder, LabelOrderWarning
-from forel.training.labels import EncodeLabels, label_kind
+from forel.training.labels import EncodeLabels
 from forel.training.measures import Measures
 from forel.training.memory import MemoryLimit
 from forel.training.model import Model, as_model
@@ -48,7 +48,6 @@ from forel.training.run_certificate import CertificateOfRun
 from forel.training.schema import SchemaOfRun
 from forel.training.slices import Slices
 from forel.training.start import initial_model, initial_settings, settings_with_loss
-from forel.training.subsampling import Subsampling
 from forel.validation import refuse, whole
 
 __all__ = ["MoreOptions", "TrainKeywords", "train"]
@@ -72,7 +71,6 @@ class MoreOptions:
 
     Parameters
     ----------
-    subsample : learn from a random part of the negative rows, such as 0.1, with importances divided by it; None for all
     copy : train a copy of the model to continue from; False trains the given one in place, which saves memory
     cache : file of parsed blocks for later passes and runs, which is read if it exists; None for a temporary file
     checkpoint_every : number of rows between checkpoints, which are written at the end of a block
@@ -83,7 +81,6 @@ class MoreOptions:
     fallback : with ``by``, also train a model on all rows, for keys that were not in the data
     """
 
-    subsample: float | None = None
     copy: bool = True
     cache: Path | None = None
     checkpoint_every: int = 1_000_000
@@ -95,7 +92,6 @@ class MoreOptions:
 class TrainKeywords(OtherReadKeywords, total=False):
     """Further keywords of :func:`train`, for type checkers: those of :class:`MoreOptions`, and read options."""
 
-    subsample: float | None
     copy: bool
     cache: Path | None
     checkpoint_every: int
@@ -238,8 +234,7 @@ def _split(more: Mapping[str, Any]) -> tuple[MoreOptions, dict[str, Any]]:
 def _check_by(others: MoreOptions, shuffle: int | None, start: Model | None) -> None:
     """Refuse what is about one model, trained on the rows of one key."""
     one_model = {
-        "shuffle": shuffle, "subsample": others.subsample, "model": None if start is None else "a model",
-        "cache": others.cache,
+        "shuffle": shuffle, "model": None if start is None else "a model", "cache": others.cache,
     }  # fmt: skip
     for name, value in one_model.items():
         if value is not None:
@@ -318,7 +313,6 @@ class _Job:
             "certificate": self.certified,
             "settings": settings_to_json(self.settings),
             "fixed_share": self.share,
-            "subsample": self.others.subsample,
         }
         if not (self.resume and os.path.exists(self.checkpoint)):
             return None
@@ -326,14 +320,9 @@ class _Job:
 
     def _transforms(self) -> list[Transform]:
         """Return what changes blocks before they are learned."""
-        start, several = self.start, self.model.classes
-        found: list[Transform] = [EncodeLabels(self.settings, several, self.passes)]
-        if self.others.subsample is not None:
-            if several is not None or label_kind(self.settings) == "number":
-                raise refuse("subsample", self.others.subsample, "labels of two classes with it")
-            found.append(Subsampling(self.others.subsample, self.settings.seed))
+        start, labels = self.start, EncodeLabels(self.settings, self.model.classes, self.passes)
         before, rows = ({}, 0) if start is None else (start.extra.get("schema", {}), start.learner.rounds)
-        return [*found, SchemaOfRun(self.passes, before, rows), self.rule]
+        return [labels, SchemaOfRun(self.passes, before, rows), self.rule]
 
     def _observers(self) -> list[Observer]:
         """Return what sees blocks after they were learned."""
@@ -412,7 +401,6 @@ class _Job:
             frontier=None if proof is None else proof.frontier, slices=self.slices.tables(),
             label_order=self.order, checkpoint=self.checkpoint, columns=tuple(columns),
             moments=sample.moments(), floor=None if proof is None else proof.numbers, rounds=model.rounds,
-            subsample=self.others.subsample,
         )  # fmt: skip
         if (found := training.leak) is not None:
             warnings.warn(found, LeakWarning, stacklevel=4)

@@ -156,7 +156,9 @@ def test_errors_of_unsupported_options_name_the_guide_that_has_an_alternative_fo
         assert done.exit_code == 2
         assert f"Vowpal Wabbit's {flag}: forel does not have it; docs/guide/from_vw.md" in " ".join(done.output.split())
     page = (pathlib.Path(__file__).parents[2] / vowpal.GUIDE).read_text()
-    advice = dict(re.findall(r"^\| (`-.*`) \| (.*) \|$", page.partition("## Options that forel does not have")[2], re.M))
+    advice = dict(
+        re.findall(r"^\| (`-.*`) \| (.*) \|$", page.partition("## Options that forel does not have")[2], re.M)
+    )
     named = {name for names in advice for name in re.findall(r"`--(\w+)`", names)}
     assert named == vowpal.UNSUPPORTED
     for option in re.findall(r"--[a-z][a-z-]+", " ".join(advice.values())):

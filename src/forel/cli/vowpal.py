@@ -23,14 +23,15 @@ NAMES = {
 
 # Options of VW that forel does not have; GUIDE says what to use instead of each.
 GUIDE = "docs/guide/from_vw.md"
-UNSUPPORTED = frozenset(
-    """adaptive adax affix audit bfgs binary boosting bootstrap cache cache_file cats cb cb_adf cb_explore cb_explore_adf
-    coin compressed csoaa csoaa_ldf daemon decay_learning_rate early_terminate ect examples hash ignore_linear
-    initial_t initial_weight invariant invert_hash kill_cache learning_rate log_multi lrq max_prediction min_prediction
-    multilabel_oaa multiworld_test nn node normalized plt power_t print progress random_seed random_weights
-    raw_predictions readable_model save_per_pass sgd sort_features span_server spelling total unique_id wap
-    wap_ldf""".split()
-)
+UNSUPPORTED = {
+    "adaptive", "adax", "affix", "audit", "bfgs", "binary", "boosting", "bootstrap", "cache", "cache_file", "cats",
+    "cb", "cb_adf", "cb_explore", "cb_explore_adf", "coin", "compressed", "csoaa", "csoaa_ldf", "daemon",
+    "decay_learning_rate", "early_terminate", "ect", "examples", "hash", "ignore_linear", "initial_t", "initial_weight",
+    "invariant", "invert_hash", "kill_cache", "learning_rate", "log_multi", "lrq", "max_prediction", "min_prediction",
+    "multilabel_oaa", "multiworld_test", "nn", "node", "normalized", "plt", "power_t", "print", "progress",
+    "random_seed", "random_weights", "raw_predictions", "readable_model", "save_per_pass", "sgd", "sort_features",
+    "span_server", "spelling", "total", "unique_id", "wap", "wap_ldf",
+}  # fmt: skip
 SHORT = {"a": "audit", "c": "cache", "k": "kill_cache", "l": "learning_rate", "P": "progress", "r": "raw_predictions"}
 
 

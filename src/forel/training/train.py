@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from functools import partial
 from inspect import signature
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 from numpy.typing import NDArray
 
@@ -19,6 +19,7 @@ from forel.data.options import OtherReadKeywords
 from forel.data.pieces import Workers
 from forel.data.reader import names_for
 from forel.learner.certificate_sums import CertificateSums
+from forel.learner.keyed import KeyedModels
 from forel.learner.learner import Learner
 from forel.learner.rows import CoalescedRows
 from forel.learner.settings import Settings
@@ -28,7 +29,7 @@ from forel.store import Content
 from forel.store.atomic import Path, exclusive_lock
 from forel.store.header import settings_to_json, user_defined_loss
 from forel.store.named_weights import column_of
-from forel.training.by_key import train_by_key
+from forel.training.by_key import GroupedPasses
 from forel.training.checkpoint import Checkpoints, open_checkpoint, restore, start_fingerprint
 from forel.training.classes import count_classes, metrics_for
 from forel.training.holdout import HeldOutRows, Holdout
@@ -46,7 +47,7 @@ from forel.training.row_sample import LeakWarning
 from forel.training.run import Learn, Observer, Run, Step, Transform, available_cores
 from forel.training.run_certificate import CertificateOfRun
 from forel.training.schema import SchemaOfRun
-from forel.training.slices import Slices
+from forel.training.slices import Slices, naming_key
 from forel.training.start import initial_model, initial_settings, settings_with_loss
 from forel.validation import refuse, whole
 
@@ -194,15 +195,12 @@ def train(
         observe = stack.enter_context(observer(progress, source, number))
         if others.by is not None:
             _check_by(others, shuffle, start)
-            return train_by_key(
-                source, initial_settings(settings, None), chosen, others.by, fallback=others.fallback, rule=rule,
-                passes=number, certified=certificate, share=fixed_share, threads=threads, cluster=others.cluster,
-                names=names_for(chosen, names), progress=observe, checkpoint=checkpoint,
-                checkpoint_every=others.checkpoint_every, resume=resume,
-            )  # fmt: skip
+            stack.enter_context(naming_key("by", others.by))
+            chosen = chosen.updated({"slices": tuple(dict.fromkeys((others.by, *chosen.slices)))})
         seed = None if shuffle is None else whole("shuffle", shuffle)
         kept = _names(chosen, names, start, others.copy)
-        source_passes = Passes(source, chosen, number, others.cache, threads, others.cluster, seed, kept)
+        kind = Passes if others.by is None else GroupedPasses
+        source_passes = kind(source, chosen, number, others.cache, threads, others.cluster, seed, kept)
         stack.enter_context(source_passes)
         settings = initial_settings(settings, start, certificate, fixed_share)
         if start is not None:
@@ -248,20 +246,23 @@ def _names(options: ReadOptions, names: bool | Names | None, start: Model | None
     return names_for(options, deepcopy(start.names) if copy else start.names)
 
 
-def learn_blocks(model: Learner) -> Learn:
-    """Return the function that lets a model learn a block."""
+def learn_blocks(model: Any, several: bool) -> Learn:
+    """Return the function that lets a model, or the models by key, learn a block; ``several`` classes or one margin."""
 
     def learn(block: Block, again: bool) -> Callable[[], NDArray[Any]]:
-        rows = CoalescedRows(*block.rows)
-        finish = model.begin(rows, block.labels, block.importance, block.held_out, again)
-        return finish if model.classes is not None else lambda: finish()[:, 0]
+        if isinstance(model, Learner):
+            rows = CoalescedRows(*block.rows)
+            finish = model.begin(rows, block.labels, block.importance, block.held_out, again)
+        else:
+            finish = model.begin(block, again)
+        return finish if several else lambda: finish()[:, 0]
 
     return learn
 
 
 @dataclass
 class _Job:
-    """Composes a run of one model, and its result."""
+    """Composes a run of one model, or of models by key, and its result."""
 
     passes: Passes
     settings: Settings
@@ -282,16 +283,24 @@ class _Job:
             count, begun = (None, begun) if self.start else count_classes(self.passes, self.settings, begun)
             if self.certified and count is not None and not self.settings.loss_function.joint:
                 raise refuse("certificate", True, "False for classes one against the rest; use loss='softmax'")
-            self.model = initial_model(
-                1 << self.passes.options.bits, self.settings, self.start, self.others.copy, self.certified, self.share,
+            features, by = 1 << self.passes.options.bits, self.others.by
+            self.model: Any = initial_model(
+                features if by is None else 1, self.settings, self.start, self.others.copy, self.certified, self.share,
                 count,
             )  # fmt: skip
+            if by is not None:
+                self.model = KeyedModels(by, features, self.model, self.others.fallback)
         else:
             self.model, self.passes.names = found.learner, found.names
             restore(found, [self.passes], self.checkpoint or "")
+        self.learner = self.model
+        if self.others.by is None:
+            concurrent = self.model.mixture is not None and self.passes.threads != 0 and available_cores() > 1
+        elif concurrent := (cluster := cast(Any, self.others.cluster)) is not None:
+            self.learner = cluster.learners(self.model)
         transforms, observers = self._transforms(), self._observers()
-        concurrent = self.model.mixture is not None and self.passes.threads != 0 and available_cores() > 1
-        run = Run(self.passes, learn_blocks(self.model), transforms, observers, concurrent, begun=begun)
+        learn = learn_blocks(self.learner, self.model.classes is not None)
+        run = Run(self.passes, learn, transforms, observers, concurrent, begun=begun)
         self.parts = run.parts
         for one in observers:
             if isinstance(one, Checkpoints):
@@ -313,6 +322,8 @@ class _Job:
             "certificate": self.certified,
             "settings": settings_to_json(self.settings),
             "fixed_share": self.share,
+            "by": self.others.by,
+            "fallback": self.others.fallback,
         }
         if not (self.resume and os.path.exists(self.checkpoint)):
             return None
@@ -326,28 +337,33 @@ class _Job:
 
     def _observers(self) -> list[Observer]:
         """Return what sees blocks after they were learned."""
-        options, start, model = self.passes.options, self.start, self.model
+        start, model = self.start, self.model
         new_metrics = partial(metrics_for, self.settings, model, self.passes.classes.names)
         self.measures = Measures(new_metrics)
-        self.order = LabelOrder(self.passes.shuffle is not None)
-        self.kept, self.proof = None, None
-        found: list[Observer] = [MemoryLimit(), self.measures, self.order]
-        self.slices = Slices(options.slices, self.measures)
-        found.append(self.slices)
-        # Rows at the end of an ordered stream are predicted by the final model in any case.
-        if self.rule.every or (self.rule.after is not None and self.passes.shuffle is not None):
-            self.kept = HeldOutRows()
-            found.append(self.kept)
-        if model.certified:
-            sums = CertificateSums() if start is None else start.learner.snapshot()
-            self.proof = CertificateOfRun(model, self.measures, sums, self.passes.names)
-            found.append(self.proof)
+        self.slices = Slices(self.passes.options.slices, self.measures)
+        self.order = self.kept = self.proof = None
+        found: list[Observer] = [MemoryLimit(), self.measures, self.slices]
+        if self.others.by is None:
+            self.order = LabelOrder(self.passes.shuffle is not None)
+            found.append(self.order)
+            # Rows at the end of an ordered stream are predicted by the final model in any case.
+            if self.rule.every or (self.rule.after is not None and self.passes.shuffle is not None):
+                self.kept = HeldOutRows()
+                found.append(self.kept)
+            if model.certified:
+                sums = CertificateSums() if start is None else start.learner.snapshot()
+                self.proof = CertificateOfRun(model, self.measures, sums, self.passes.names)
+                found.append(self.proof)
         if self.callback is not None:
             found.append(Callback(self.callback, self._progress))
         if self.checkpoint is not None:
             every, extra = self.others.checkpoint_every, lambda: self.extra
-            found.append(Checkpoints(self.checkpoint, every, self.fingerprint, lambda: model, extra, self.passes))
+            found.append(Checkpoints(self.checkpoint, every, self.fingerprint, self._collected, extra, self.passes))
         return found
+
+    def _collected(self) -> Any:
+        """Return the model after the rows that were learned so far."""
+        return self.model if self.others.by is None else self.learner.collect()
 
     def _progress(self, step: Step) -> Progress:
         """Return what a callback receives after a block."""
@@ -379,7 +395,7 @@ class _Job:
 
     def _result(self, first_pass: tuple[int, int], seconds: float, compiling: float) -> Model:
         """Return the model with its metrics, and warn of what a person should know."""
-        model, reports, options = self.model, self.measures.reports(), self.passes.options
+        model, reports, options = self._collected(), self.measures.reports(), self.passes.options
         held_out = bool(self.rule)
         final = (
             None
@@ -389,18 +405,21 @@ class _Job:
         if options.positive is not None and self.start is None and reports[0].mean_label in (0.0, -1.0):
             message = f"positive: got {options.positive!r}, which no row has as its label"
             warnings.warn(message, UserWarning, stacklevel=4)
-        if (found := self.order.warning(model.classes)) is not None:
+        if self.order is not None and (found := self.order.warning(model.classes)) is not None:
             warnings.warn(found, LabelOrderWarning, stacklevel=4)
         proof, schema = None if self.proof is None else self.proof.proved, self.extra.get("schema", {})
-        sample = next(part.sample for part in self.parts if isinstance(part, SchemaOfRun))
-        columns = sample.columns(model, column_of(self.passes.names, schema, options.bits))
+        columns, moments = [], None
+        if self.others.by is None:
+            sample = next(part.sample for part in self.parts if isinstance(part, SchemaOfRun))
+            columns = sample.columns(model, column_of(self.passes.names, schema, options.bits))
+            moments = sample.moments()
         training = Training(
             report=reports[0], holdout=self.measures.last_holdout.report() if held_out else None, final=final,
             passes=reports, rows=first_pass[0], entries=first_pass[1], seconds=seconds, compiling=compiling,
             problems=self.passes.problems, certificate=None if proof is None else proof.summary,
             frontier=None if proof is None else proof.frontier, slices=self.slices.tables(),
             label_order=self.order, checkpoint=self.checkpoint, columns=tuple(columns),
-            moments=sample.moments(), floor=None if proof is None else proof.numbers, rounds=model.rounds,
+            moments=moments, floor=None if proof is None else proof.numbers, rounds=model.rounds,
         )  # fmt: skip
         if (found := training.leak) is not None:
             warnings.warn(found, LeakWarning, stacklevel=4)

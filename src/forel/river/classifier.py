@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Hashable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,27 +12,22 @@ from river.utils import dataframe
 from scipy.special import log_expit, log_softmax
 
 from forel.learner.certificate import Certificate
-from forel.learner.locking import SeqLock
 from forel.learner.rows import Rows
 from forel.losses.links import Probability, Sign
 from forel.losses.vocabulary import VOCABULARY
 from forel.markup import counted
-from forel.river.arguments import importance, settings_of
-from forel.river.dict_learner import DictLearner, Target
-from forel.river.frames import columns_of, importances, targets
-from forel.river.packing import pack
-from forel.training.model import Model
+from forel.river.arguments import importance
+from forel.river.dict_learner import Target
+from forel.river.frames import importances, targets
+from forel.river.shared import RiverModel
 from forel.validation import refuse
-
-if TYPE_CHECKING:
-    from forel.experts import Guarantee
 
 __all__ = ["LinearClassifier"]
 
 LOSSES = tuple(name for name, loss in VOCABULARY.items() if isinstance(loss.link, Probability | Sign))
 
 
-class LinearClassifier(base.MiniBatchClassifier):
+class LinearClassifier(RiverModel, base.MiniBatchClassifier):
     r"""A linear classifier for river: by default a mixture of settings, which needs neither tuning nor scaled features.
 
     With ``alpha`` it is one model with the rates $\eta_{t,i} = \alpha/(\beta + \sqrt{\sum g_{s,i}^2})$, which learns
@@ -92,23 +87,7 @@ class LinearClassifier(base.MiniBatchClassifier):
         seed: int = 0,
         memory: float = 1.0,
     ) -> None:
-        self.alpha = alpha
-        self.beta = beta
-        self.l1 = l1
-        self.l2 = l2
-        self.algorithm = algorithm
-        self.rate = rate
-        self.loss = loss
-        self.penalty_weight = penalty_weight
-        self.radius = radius
-        self.bias = bias
-        self.bits = bits
-        self.dtype = dtype
-        self.certified = certified
-        self.seed = seed
-        self.memory = memory
-        self._learner = DictLearner(settings_of(self, LOSSES), dtype, bits, certified)
-        self._y_name: str | None = None
+        self._store(locals(), LOSSES)
 
     @property
     def _multiclass(self) -> bool:
@@ -146,7 +125,7 @@ class LinearClassifier(base.MiniBatchClassifier):
         for label in labels:
             _check(label)
         weight = importances(w, height, learner.lanes.dtype)
-        columns = columns_of(X, self._learner.hashing, learner.lanes.dtype)
+        columns = self._columns(X)
         with learner.guard.writing():
             rows, start = columns.at(learner.assign_slots(columns.names)), 0
             while start < height:
@@ -163,14 +142,14 @@ class LinearClassifier(base.MiniBatchClassifier):
     def predict_proba_many(self, X: Any) -> Any:
         """Return the probabilities of a frame's rows, with a column for each class, as a frame of the same library."""
         self._needs_probabilities()
-        found, codes = self._learner.frame_margins(columns_of(X, self._learner.hashing, self._learner.lanes.dtype))
+        found, codes = self._learner.frame_margins(self._columns(X))
         shares = self._shares(found, len(codes))
         columns = {label: shares[:, k] for k, label in enumerate(codes)}
         return dataframe.to_native_frame(columns, like=dataframe.into_frame(X))
 
     def predict_many(self, X: Any) -> Any:
         """Return the predicted classes of a frame's rows, as a series of the same library."""
-        margins, codes = self._learner.frame_margins(columns_of(X, self._learner.hashing, self._learner.lanes.dtype))
+        margins, codes = self._learner.frame_margins(self._columns(X))
         found = _winners(margins, list(codes))
         return dataframe.to_native_series(found, name=self._y_name, like=dataframe.into_frame(X))
 
@@ -193,17 +172,6 @@ class LinearClassifier(base.MiniBatchClassifier):
             if len(self._learner.codes) <= 2:
                 return self._learner.bias()
             return {label: self._learner.bias(k) for k, label in enumerate(self._learner.codes)}
-
-    @property
-    def _lock(self) -> SeqLock:
-        return self._learner.guard
-
-    def __model__(self) -> Model:
-        return pack(self)
-
-    def guarantee(self) -> "Guarantee | None":
-        """Return the regret of the mixture to its best expert, and the bound on it; None for one setting."""
-        return self._learner.guarantee()
 
     def certificate(self, label: Any = None) -> Certificate:
         """Return the certificate of the model, or of one class; coordinates are those of ``weights``, then the bias."""

@@ -2,33 +2,27 @@
 
 import math
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from river import base
 from river.utils import dataframe
 
 from forel.learner.certificate import Certificate
-from forel.learner.locking import SeqLock
 from forel.losses import MarginLoss
 from forel.losses.links import Identity
 from forel.losses.vocabulary import VOCABULARY
-from forel.river.arguments import importance, settings_of
-from forel.river.dict_learner import DictLearner
-from forel.river.frames import columns_of, importances, targets
-from forel.river.packing import pack
-from forel.training.model import Model
+from forel.river.arguments import importance
+from forel.river.frames import importances, targets
+from forel.river.shared import RiverModel
 from forel.validation import refuse
-
-if TYPE_CHECKING:
-    from forel.experts import Guarantee
 
 __all__ = ["LinearRegressor"]
 
 LOSSES = tuple(name for name, loss in VOCABULARY.items() if isinstance(loss.link, Identity))
 
 
-class LinearRegressor(base.MiniBatchRegressor):
+class LinearRegressor(RiverModel, base.MiniBatchRegressor):
     r"""A linear regression for river: by default a mixture of settings, which needs neither tuning nor scaled features.
 
     With ``alpha`` it is one model with the rates $\eta_{t,i} = \alpha/(\beta + \sqrt{\sum g_{s,i}^2})$, which learns
@@ -83,24 +77,8 @@ class LinearRegressor(base.MiniBatchRegressor):
         seed: int = 0,
         memory: float = 1.0,
     ) -> None:
-        self.alpha = alpha
-        self.beta = beta
-        self.l1 = l1
-        self.l2 = l2
-        self.algorithm = algorithm
-        self.rate = rate
-        self.loss = loss
-        self.penalty_weight = penalty_weight
-        self.radius = radius
-        self.bias = bias
-        self.bits = bits
-        self.dtype = dtype
-        self.certified = certified
-        self.seed = seed
-        self.memory = memory
-        self._learner = DictLearner(settings_of(self, LOSSES), dtype, bits, certified)
+        self._store(locals(), LOSSES)
         self._largest = float(np.finfo(self._learner.lanes.dtype).max)
-        self._y_name: str | None = None
 
     def learn_one(self, x: dict[Hashable, Any], y: float, w: float = 1.0) -> None:
         """Learn from one row; ``w`` is the weight of its loss."""
@@ -118,14 +96,14 @@ class LinearRegressor(base.MiniBatchRegressor):
         given, name = targets(y, height)
         labels = np.array([self._target(each) for each in given], self._learner.lanes.dtype)
         weight = importances(w, height, labels.dtype)
-        columns, learner = columns_of(X, self._learner.hashing, labels.dtype), self._learner
+        columns, learner = self._columns(X), self._learner
         with learner.guard.writing():
             learner.learn_rows(columns.at(learner.assign_slots(columns.names)), labels, weight)
             self._y_name = name
 
     def predict_many(self, X: Any) -> Any:
         """Return the predictions for a frame, as a series of the same library."""
-        found, _ = self._learner.frame_margins(columns_of(X, self._learner.hashing, self._learner.lanes.dtype))
+        found, _ = self._learner.frame_margins(self._columns(X))
         return dataframe.to_native_series(found[:, 0], name=self._y_name, like=dataframe.into_frame(X))
 
     @property
@@ -137,17 +115,6 @@ class LinearRegressor(base.MiniBatchRegressor):
     def intercept(self) -> float:
         """The weight of the constant feature; 0 without ``bias``."""
         return self._learner.bias()
-
-    @property
-    def _lock(self) -> SeqLock:
-        return self._learner.guard
-
-    def __model__(self) -> Model:
-        return pack(self)
-
-    def guarantee(self) -> "Guarantee | None":
-        """Return the regret of the mixture to its best setting, and the bound on it; None for one setting."""
-        return self._learner.guarantee()
 
     def certificate(self) -> Certificate:
         """Return the certificate so far; coordinates are those of ``weights``, then the bias."""

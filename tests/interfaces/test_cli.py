@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import forel
 from forel.cli.app import COMMANDS, DEV, app, load_command, main
 from forel.cli.options import OPTIONS, ReadingFlags, TrainOptions
-from forel.cli.progress import Reporter
+from forel.cli.progress import reporter
 from forel.cli.vowpal import NAMES
 from forel.data import ReadOptions
 from forel.learner.settings import Settings
@@ -176,7 +176,7 @@ def test_lines_of_progress_need_no_report(rows, monkeypatch, capsys):
     """A report goes over all bins of a histogram; one is made at the end."""
     calls, report = [], Metrics.report
     monkeypatch.setattr(Metrics, "report", lambda self: (calls.append(self), report(self))[1])
-    with Reporter([str(rows)], 1, False) as progress:
+    with reporter([str(rows)], 1, False) as progress:
         train(rows, Settings(), bits=6, progress=progress, block_bytes=40)
     lines = [line.split() for line in capsys.readouterr().err.splitlines()]
     assert len(lines) > 4

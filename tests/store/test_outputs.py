@@ -103,7 +103,9 @@ def test_a_model_that_cannot_be_written_is_rescued_elsewhere(clicks, tmp_path, m
     gone.mkdir()
     elsewhere.mkdir()
     monkeypatch.setattr("forel.cli.outputs.rescue_folders", lambda: [tmp_path / "nosuch", elsewhere])
-    monkeypatch.setattr("forel.cli.progress.Reporter.__call__", lambda *_: shutil.rmtree(gone, ignore_errors=True))
+    monkeypatch.setattr(
+        "forel.training.memory.MemoryLimit.after_block", lambda *_: shutil.rmtree(gone, ignore_errors=True)
+    )
     done = run("train", clicks, "--model", gone / "m.forel", "-p", tmp_path / "p.txt", *ONE)
     assert done.exit_code == 2
     assert "m.forel: could not be written (No such file or directory)" in done.stderr

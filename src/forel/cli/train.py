@@ -144,7 +144,7 @@ def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -
         write_all,
     )
     from forel.cli.predict import check_files, link_named
-    from forel.cli.progress import Reporter, print_summary
+    from forel.cli.progress import print_summary, reporter
     from forel.training.label_order import LabelOrderWarning, Remedies
     from forel.training.train import train
 
@@ -174,7 +174,7 @@ def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -
             link = link_named(options.link, chosen.link_settings)
             out = stack.enter_context(Predictions(options.predictions, link))
         cluster = stack.enter_context(_cluster(options))
-        with Reporter(source, options.passes, options.quiet or options.as_json) as progress:
+        with reporter(source, options.passes, options.quiet or options.as_json) as progress:
             history = None if page is None else page.history
             observers = [each for each in (progress, history, out) if each is not None]
 

@@ -12,7 +12,7 @@ from forel.markup import counted, html, tag
 from forel.training.progress import Progress
 from forel.validation import refuse
 
-__all__ = ["observer", "size_of"]
+__all__ = ["ProgressBar", "TerminalDisplay", "observer", "size_of"]
 
 FIRST_SECONDS, UPDATE_SECONDS = 0.5, 0.2  # before a bar is shown, and between updates
 COMPRESSED = (".gz", ".zst", ".zstd")
@@ -96,17 +96,20 @@ class ProgressBar:
         self._bytes, self._rows = _sizes(source)
         self._started = time.perf_counter()
         self._next = self._started + FIRST_SECONDS
+        self._before: int | None = None  # rows before a checkpoint, which this run has not read
 
     def __call__(self, update: Progress) -> None:
         """Show progress, if an update is due."""
         now = time.perf_counter()
+        if self._before is None:
+            self._before = update.rows - len(update.block)
         if now < self._next:
             return
         self._next = now + UPDATE_SECONDS
         done = update.bytes / self._bytes if self._bytes else update.rows / self._rows if self._rows else None
         fraction = None if done is None else min(1.0, (update.pass_number - 1 + min(done, 1.0)) / self._passes)
         before = f"pass {update.pass_number} of {self._passes}, " if self._passes > 1 else ""
-        speed = update.rows / max(now - self._started, 1e-9) if update.pass_number == 1 else None
+        speed = (update.rows - self._before) / max(now - self._started, 1e-9) if update.pass_number == 1 else None
         rate = "" if speed is None else f", {speed:,.0f} rows/s"
         self._display.show(
             fraction, f"{before}{counted(update.rows, 'row')}{rate}, loss {update.progressive.running.total.mean:.4f}"

@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
-from forel.cli.options import OPTIONS, ReadingFlags
+from forel.cli.options import ReadingFlags, option_of
 
 __all__ = ["command_of", "expand_flags", "shorten_help"]
 
@@ -42,7 +42,7 @@ def expand_flags(command: Callable[..., None]) -> Callable[..., None]:
     flags = [
         parameter
         for flag, parameter in zip(fields(ReadingFlags), _parameters(ReadingFlags), strict=True)
-        if name in OPTIONS[flag.name].commands
+        if name in flag.metadata["option"].commands
     ]
 
     def expanded(**values: Any) -> None:
@@ -90,12 +90,12 @@ def shorten_help(command: Any, common: frozenset[str] | None) -> Any:
 
 
 def _parameters(options: Callable[..., Any]) -> list[inspect.Parameter]:
-    """Return the fields of a dataclass as parameters, with their entries in the table of options."""
+    """Return the fields of a dataclass as parameters, with their options."""
     kind, hints = inspect.Parameter.KEYWORD_ONLY, get_type_hints(options, include_extras=True)
     parameters = []
     for field in fields(options):  # type: ignore[arg-type]
         annotation = hints[field.name]
-        if (found := OPTIONS.get(field.name)) is not None:
+        if (found := option_of(field)) is not None:
             shown = field.default is not None and not isinstance(field.default, bool)
             option = typer.Option(*found.names, help=found.help, rich_help_panel=found.panel, show_default=shown)
             annotation = Annotated[annotation, option]

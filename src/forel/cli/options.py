@@ -1,14 +1,13 @@
 """Options of commands.
 
-Those of training and reading are a table: a field of a dataclass gives the type and the default, and an entry of
-``OPTIONS`` the help. ``commands.expand_flags`` replaces a command's parameter ``reading``, of the type
-:class:`ReadingFlags`, by the flags of reading that the command takes.
+Those of training and reading are fields of dataclasses, with their help. ``commands.expand_flags`` replaces a
+command's parameter ``reading``, of the type :class:`ReadingFlags`, by the flags of reading that the command takes.
 """
 
 import csv
 import shlex
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import Field, dataclass, field, fields
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 __all__ = [
     "COMMON_OPTIONS",
     "NO_FLAGS",
-    "OPTIONS",
     "VW",
     "AsJson",
     "Data",
@@ -33,6 +31,7 @@ __all__ = [
     "Threads",
     "TrainOptions",
     "load_one",
+    "option_of",
     "source_of",
 ]
 
@@ -82,133 +81,24 @@ class Option(NamedTuple):
     names: tuple[str, ...]
 
 
-def _option(panel: str | None, help: str, *names: str, commands: tuple[str, ...] = TRAIN) -> Option:
-    return Option(panel, commands, help, names)
+def _option(panel: str | None, help: str, *names: str, commands: tuple[str, ...] = TRAIN, default: Any = None) -> Any:
+    """Return the field of an option."""
+    return field(default=default, metadata={"option": Option(panel, commands, help, names)})
 
 
-def _reading(commands: tuple[str, ...], help: str, *names: str) -> Option:
-    return Option("Reading", commands, help, names)
+def _reading(commands: tuple[str, ...], help: str, *names: str, default: Any = None) -> Any:
+    return _option("Reading", help, *names, commands=commands, default=default)
+
+
+def option_of(flag: Field[Any]) -> Option | None:
+    """Return the option of a field; None for an argument, whose type has its help."""
+    found: Option | None = flag.metadata.get("option")
+    return found
 
 
 _model, _evaluation = partial(_option, "Model"), partial(_option, "Evaluation")
 _output, _cluster = partial(_option, "Output and checkpoints"), partial(_option, "Cluster")
 _vw, _general = partial(_option, VW), partial(_option, None)
-
-OPTIONS = {
-    "loss": _model("logistic, hinge, softmax, squared, absolute, quantile (or quantile:0.9), poisson, …"),
-    "algorithm": _model(
-        "proximal (FTRL-Proximal), centered (dual averaging), mirror (gradient descent), or filter "
-        "(Gaussian; --alpha is the prior variance).",
-    ),
-    "alpha": _model(
-        "Scale of the learning rate, to train one model; by default, experts with several rates are mixed.",
-    ),
-    "beta": _model("Damping of the first steps; 1 with --alpha."),
-    "rate": _model("Learning rate: adagrad (with --alpha) or scale_free (mixed)."),
-    "l1": _model("Weight of the L1 penalty; 0 with --alpha, otherwise that of each expert."),
-    "l2": _model("Weight of the L2 penalty."),
-    "penalty_weight": _model("Add penalties once, or in every round."),
-    "radius": _model("Largest absolute weight."),
-    "no_bias": _model("Leave out the constant feature.", "--no-bias"),
-    "seed": _model("Seed of --shuffle and stochastic rounding."),
-    "lanes": _model("Mix a grid of this many FTRL settings, without filters."),
-    "share": _model(
-        "For drifting streams: fraction of the mixture weights to share among settings after each row, such as 0.001.",
-    ),
-    "shuffle": _model("Learn from the rows in random order; needs a temporary file.", "--shuffle"),
-    "by": _model("Train a model for each value of this column; in VW text, of a namespace."),
-    "fallback": _model("With --by, also train a model on all rows, for other values.", "--fallback"),
-    "passes": _model("Number of passes over the data."),
-    "holdout": _evaluation("Hold out every n-th row: predict it, do not learn from it. 0 for none."),
-    "holdout_after": _evaluation("Hold out all rows after the first n."),
-    "certificate": _evaluation("Bound how much better any fixed model could be.", "--certificate"),
-    "report": _evaluation("Write a report with plots, in HTML."),
-    "model": _output("Write the model to this file.", "--model", "-f"),
-    "best": _output("Write only the model of the best setting.", "--best"),
-    "serving": _output(
-        "Write a small model, for predictions only: the best setting, or a mixture that has 1 % less loss.",
-        "--serving",
-    ),
-    "predictions": _output("Write the predictions before learning (progressive) to this file.", "--predictions", "-p"),
-    "link": _output("Scale of --predictions: auto, identity, logistic or glf1; see forel predict."),
-    "start": _output("Continue training this model, with its settings.", "--start", "-i"),
-    "checkpoint": _output("Write MODEL.checkpoint every n rows."),
-    "resume": _output(
-        "Resume from MODEL.checkpoint if it exists; the model has the same bytes as without interruption.",
-        "--resume",
-    ),
-    "cache": _output("Keep parsed rows in this file, for later passes and runs.", "--keep-cache"),
-    "ray": _cluster("Read files on a Ray cluster: its address, or local to start Ray here. The model is the same."),
-    "workers": _cluster("Number of parallel readers of --ray; all CPUs but one by default."),
-    "quiet": _general("Show no progress.", "--quiet"),
-    "test": _vw("Evaluate the model of -i without learning.", "-t", "--testonly"),
-    "holdout_off": _vw("Hold out nothing, the default.", "--holdout_off"),
-    "ftrl": _vw("Always on; with --alpha, learn as VW does.", "--ftrl", "--save_resume"),
-    "ftrl_alpha": _vw("VW's name of --alpha.", "--ftrl_alpha"),
-    "ftrl_beta": _vw("VW's name of --beta.", "--ftrl_beta"),
-    "oaa": _vw("VW's name of --classes, with a number."),
-    "loss_function": _vw("VW's name of --loss; its squared loss is (p − y)², twice forel's.", "--loss_function"),
-    "quantile_tau": _vw("0.9 is --loss quantile:0.9.", "--quantile_tau"),
-    "bits": _reading(TRAIN, "Hash names to 2**bits slots; 22 by default.", "--bits", "-b"),
-    "names": _reading(TRAIN, "Keep the names of features; reading is slower.", "--names"),
-    "format": _reading(
-        ALL,
-        "vw, svmlight, csv, tsv, jsonl, parquet, arrow; auto detects it from names and first bytes.",
-    ),
-    "encoding": _reading(ALL, "Encoding of text, such as latin-1; UTF-8, or by a byte order mark, by default."),
-    "label": _reading(ALL, "Column of labels."),
-    "positive": _reading(LABELLED, "Label of the positive class, such as yes; all other labels are negative."),
-    "classes": _reading(
-        TRAIN,
-        "Multiclass labels: the number of classes, their names separated by commas, or auto to detect them in the "
-        "first 10,000 rows. More than two words as labels are always classes.",
-    ),
-    "importance": _reading(TRAIN, "Column of importance weights."),
-    "keep": _reading(TRAIN, "Use only these columns, or VW namespaces by first letter; repeatable."),
-    "ignore": _reading(TRAIN, "Columns, or VW namespaces by first letter, to ignore; repeatable."),
-    "categories": _reading(TRAIN, "Columns whose numbers are categories; repeatable."),
-    "log": _reading(TRAIN, "Columns to replace by their logarithms; repeatable."),
-    "bucket": _reading(TRAIN, "Columns to bin into categories, one bin per doubling, four with price:4; repeatable."),
-    "text": _reading(TRAIN, "Text columns, whose words are features; repeatable."),
-    "ngram": _reading(TRAIN, "Text columns: n-grams of up to n words."),
-    "char_ngram": _reading(TRAIN, "Text columns: lengths of character n-grams, such as 3-5."),
-    "date": _reading(
-        TRAIN,
-        "Date columns: features for hour, weekday, month and the date itself; when:dmy or when:mdy for 31/01/2024 "
-        "or 01/31/2024; repeatable.",
-    ),
-    "interactions": _reading(
-        TRAIN,
-        "Crossed features: ab, abc or :: by first letters of namespaces, city*device by name; repeatable.",
-        "--interactions",
-        "-q",
-    ),
-    "slices": _reading(
-        MEASURE,
-        "Show metrics by the values of these columns, or of namespaces or tag in VW text; repeatable.",
-        "--slice",
-    ),
-    "separator": _reading(ALL, "Separator: comma, semicolon, tab, pipe or any character; detected by default."),
-    "header": _reading(
-        ALL,
-        "Whether the first row has column names; otherwise they are c1, c2, ...",
-        "--header/--no-header",
-    ),
-    "missing": _reading(
-        ALL,
-        "Missing-value markers in all columns, such as unknown,-999; repeatable. NA, NaN, null, ? and similar "
-        "words are missing in numeric columns.",
-    ),
-    "decimal": _reading(ALL, "Decimal mark: . or ,"),
-    "strict": _reading(
-        SCORE,
-        "Reject rows that differ from the training data: missing or new columns, words in place of numbers, "
-        "numbers out of range. By default, they cause a warning.",
-        "--strict",
-    ),
-    "on_error": _reading(READ, "Malformed rows: raise (an error), or skip (and count them)."),
-    "line_limit": _reading(READ, "Maximum length of a line in bytes; 64 MB by default, 4 MB for JSON."),
-}
 
 
 @dataclass(frozen=True)
@@ -219,32 +109,73 @@ class ReadingFlags:
     {'ignore': ['id', 'day', 'a, b'], 'separator': '\\t'}
     """
 
-    bits: int | None = None
-    names: bool = False
-    format: str = "auto"
-    encoding: str | None = None
-    label: str | None = None
-    positive: str | None = None
-    classes: str | None = None
-    importance: str | None = None
-    keep: list[str] | None = None
-    ignore: list[str] | None = None
-    categories: list[str] | None = None
-    log: list[str] | None = None
-    bucket: list[str] | None = None
-    text: list[str] | None = None
-    ngram: int | None = None
-    char_ngram: str | None = None
-    date: list[str] | None = None
-    interactions: list[str] | None = None
-    slices: list[str] | None = None
-    separator: str | None = None
-    header: bool | None = None
-    missing: list[str] | None = None
-    decimal: str | None = None
-    strict: bool = False
-    on_error: str = "raise"
-    line_limit: int | None = None
+    bits: int | None = _reading(TRAIN, "Hash names to 2**bits slots; 22 by default.", "--bits", "-b")
+    names: bool = _reading(TRAIN, "Keep the names of features; reading is slower.", "--names", default=False)
+    format: str = _reading(
+        ALL,
+        "vw, svmlight, csv, tsv, jsonl, parquet, arrow; auto detects it from names and first bytes.",
+        default="auto",
+    )
+    encoding: str | None = _reading(
+        ALL, "Encoding of text, such as latin-1; UTF-8, or by a byte order mark, by default."
+    )
+    label: str | None = _reading(ALL, "Column of labels.")
+    positive: str | None = _reading(
+        LABELLED, "Label of the positive class, such as yes; all other labels are negative."
+    )
+    classes: str | None = _reading(
+        TRAIN,
+        "Multiclass labels: the number of classes, their names separated by commas, or auto to detect them in the "
+        "first 10,000 rows. More than two words as labels are always classes.",
+    )
+    importance: str | None = _reading(TRAIN, "Column of importance weights.")
+    keep: list[str] | None = _reading(TRAIN, "Use only these columns, or VW namespaces by first letter; repeatable.")
+    ignore: list[str] | None = _reading(TRAIN, "Columns, or VW namespaces by first letter, to ignore; repeatable.")
+    categories: list[str] | None = _reading(TRAIN, "Columns whose numbers are categories; repeatable.")
+    log: list[str] | None = _reading(TRAIN, "Columns to replace by their logarithms; repeatable.")
+    bucket: list[str] | None = _reading(
+        TRAIN, "Columns to bin into categories, one bin per doubling, four with price:4; repeatable."
+    )
+    text: list[str] | None = _reading(TRAIN, "Text columns, whose words are features; repeatable.")
+    ngram: int | None = _reading(TRAIN, "Text columns: n-grams of up to n words.")
+    char_ngram: str | None = _reading(TRAIN, "Text columns: lengths of character n-grams, such as 3-5.")
+    date: list[str] | None = _reading(
+        TRAIN,
+        "Date columns: features for hour, weekday, month and the date itself; when:dmy or when:mdy for 31/01/2024 "
+        "or 01/31/2024; repeatable.",
+    )
+    interactions: list[str] | None = _reading(
+        TRAIN,
+        "Crossed features: ab, abc or :: by first letters of namespaces, city*device by name; repeatable.",
+        "--interactions",
+        "-q",
+    )
+    slices: list[str] | None = _reading(
+        MEASURE,
+        "Show metrics by the values of these columns, or of namespaces or tag in VW text; repeatable.",
+        "--slice",
+    )
+    separator: str | None = _reading(
+        ALL, "Separator: comma, semicolon, tab, pipe or any character; detected by default."
+    )
+    header: bool | None = _reading(
+        ALL, "Whether the first row has column names; otherwise they are c1, c2, ...", "--header/--no-header"
+    )
+    missing: list[str] | None = _reading(
+        ALL,
+        "Missing-value markers in all columns, such as unknown,-999; repeatable. NA, NaN, null, ? and similar "
+        "words are missing in numeric columns.",
+    )
+    decimal: str | None = _reading(ALL, "Decimal mark: . or ,")
+    strict: bool = _reading(
+        SCORE,
+        "Reject rows that differ from the training data: missing or new columns, words in place of numbers, "
+        "numbers out of range. By default, they cause a warning.",
+        "--strict",
+        default=False,
+    )
+    on_error: str = _reading(READ, "Malformed rows: raise (an error), or skip (and count them).", default="raise")
+    line_limit: int | None = _reading(READ, "Maximum length of a line in bytes; 64 MB by default, 4 MB for JSON.")
 
     def options(self) -> dict[str, Any]:
         """Return the flags that differ from their defaults, as keywords of :func:`forel.data.read`."""
@@ -261,7 +192,7 @@ class ReadingFlags:
 
     def taken_by(self, command: str) -> "ReadingFlags":
         """Return the flags that a command takes, and the defaults of the others."""
-        names = [flag.name for flag in fields(self) if command in OPTIONS[flag.name].commands]
+        names = [flag.name for flag in fields(self) if command in flag.metadata["option"].commands]
         return ReadingFlags(**{name: getattr(self, name) for name in names})
 
 
@@ -295,51 +226,75 @@ class TrainOptions:
     """The values of all options of ``forel train``; None for options that were not given."""
 
     files: Files = None
-    loss: str = "logistic"
-    algorithm: str = "proximal"
-    alpha: float | None = None
-    beta: float | None = None
-    rate: str | None = None
-    l1: float | None = None
-    l2: float = 0.0
-    penalty_weight: str = "once"
-    radius: float | None = None
-    no_bias: bool = False
-    seed: int = 0
-    lanes: int | None = None
-    share: float | None = None
-    shuffle: bool = False
-    by: str | None = None
-    fallback: bool = False
-    passes: int = 1
-    holdout: int = 0
-    holdout_after: int | None = None
-    certificate: bool = False
-    report: str | None = None
-    model: str | None = None
-    best: bool = False
-    serving: bool = False
-    predictions: str | None = None
-    link: str = "auto"
-    start: str | None = None
-    checkpoint: int | None = None
-    resume: bool = False
-    cache: str | None = None
+    loss: str = _model(
+        "logistic, hinge, softmax, squared, absolute, quantile (or quantile:0.9), poisson, …", default="logistic"
+    )
+    algorithm: str = _model(
+        "proximal (FTRL-Proximal), centered (dual averaging), mirror (gradient descent), or filter "
+        "(Gaussian; --alpha is the prior variance).",
+        default="proximal",
+    )
+    alpha: float | None = _model(
+        "Scale of the learning rate, to train one model; by default, experts with several rates are mixed."
+    )
+    beta: float | None = _model("Damping of the first steps; 1 with --alpha.")
+    rate: str | None = _model("Learning rate: adagrad (with --alpha) or scale_free (mixed).")
+    l1: float | None = _model("Weight of the L1 penalty; 0 with --alpha, otherwise that of each expert.")
+    l2: float = _model("Weight of the L2 penalty.", default=0.0)
+    penalty_weight: str = _model("Add penalties once, or in every round.", default="once")
+    radius: float | None = _model("Largest absolute weight.")
+    no_bias: bool = _model("Leave out the constant feature.", "--no-bias", default=False)
+    seed: int = _model("Seed of --shuffle and stochastic rounding.", default=0)
+    lanes: int | None = _model("Mix a grid of this many FTRL settings, without filters.")
+    share: float | None = _model(
+        "For drifting streams: fraction of the mixture weights to share among settings after each row, such as 0.001."
+    )
+    shuffle: bool = _model("Learn from the rows in random order; needs a temporary file.", "--shuffle", default=False)
+    by: str | None = _model("Train a model for each value of this column; in VW text, of a namespace.")
+    fallback: bool = _model("With --by, also train a model on all rows, for other values.", "--fallback", default=False)
+    passes: int = _model("Number of passes over the data.", default=1)
+    holdout: int = _evaluation("Hold out every n-th row: predict it, do not learn from it. 0 for none.", default=0)
+    holdout_after: int | None = _evaluation("Hold out all rows after the first n.")
+    certificate: bool = _evaluation("Bound how much better any fixed model could be.", "--certificate", default=False)
+    report: str | None = _evaluation("Write a report with plots, in HTML.")
+    model: str | None = _output("Write the model to this file.", "--model", "-f")
+    best: bool = _output("Write only the model of the best setting.", "--best", default=False)
+    serving: bool = _output(
+        "Write a small model, for predictions only: the best setting, or a mixture that has 1 % less loss.",
+        "--serving",
+        default=False,
+    )
+    predictions: str | None = _output(
+        "Write the predictions before learning (progressive) to this file.", "--predictions", "-p"
+    )
+    link: str = _output("Scale of --predictions: auto, identity, logistic or glf1; see forel predict.", default="auto")
+    start: str | None = _output("Continue training this model, with its settings.", "--start", "-i")
+    checkpoint: int | None = _output("Write MODEL.checkpoint every n rows.")
+    resume: bool = _output(
+        "Resume from MODEL.checkpoint if it exists; the model has the same bytes as without interruption.",
+        "--resume",
+        default=False,
+    )
+    cache: str | None = _output("Keep parsed rows in this file, for later passes and runs.", "--keep-cache")
     reading: ReadingFlags = NO_FLAGS
     threads: Threads = None
-    ray: str | None = None
-    workers: int | None = None
-    quiet: bool = False
+    ray: str | None = _cluster(
+        "Read files on a Ray cluster: its address, or local to start Ray here. The model is the same."
+    )
+    workers: int | None = _cluster("Number of parallel readers of --ray; all CPUs but one by default.")
+    quiet: bool = _general("Show no progress.", "--quiet", default=False)
     as_json: AsJson = False
     data: Data = None
-    test: bool = False
-    holdout_off: bool = False
-    ftrl: bool = False
-    ftrl_alpha: float | None = None
-    ftrl_beta: float | None = None
-    oaa: int | None = None
-    loss_function: str | None = None
-    quantile_tau: float | None = None
+    test: bool = _vw("Evaluate the model of -i without learning.", "-t", "--testonly", default=False)
+    holdout_off: bool = _vw("Hold out nothing, the default.", "--holdout_off", default=False)
+    ftrl: bool = _vw("Always on; with --alpha, learn as VW does.", "--ftrl", "--save_resume", default=False)
+    ftrl_alpha: float | None = _vw("VW's name of --alpha.", "--ftrl_alpha")
+    ftrl_beta: float | None = _vw("VW's name of --beta.", "--ftrl_beta")
+    oaa: int | None = _vw("VW's name of --classes, with a number.")
+    loss_function: str | None = _vw(
+        "VW's name of --loss; its squared loss is (p − y)², twice forel's.", "--loss_function"
+    )
+    quantile_tau: float | None = _vw("0.9 is --loss quantile:0.9.", "--quantile_tau")
 
 
 def source_of(files: list[str] | None, data: list[str] | None) -> list[str]:

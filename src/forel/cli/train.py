@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import typer
@@ -239,15 +240,11 @@ def _with_oaa(options: TrainOptions) -> ReadingFlags:
 
 
 def _run_arguments(options: TrainOptions) -> Mapping[str, Any]:
-    return {
-        "passes": options.passes,
-        "holdout": 0 if options.holdout_off else options.holdout,
-        "holdout_after": None if options.holdout_off else options.holdout_after,
-        "threads": options.threads,
-        "certificate": options.certificate,
-        "fixed_share": options.share,
-        "by": options.by,
-        "fallback": options.fallback,
-        "cache": options.cache,
-        "shuffle": options.seed if options.shuffle else None,
-    }
+    """Return the arguments of :func:`forel.train` that are options of the same name, or of another one."""
+    from forel.training.train import MoreOptions, train
+
+    others = {"loss", "shuffle", "model", "checkpoint", "resume", "progress"}
+    names = {*signature(train).parameters, *(field.name for field in fields(MoreOptions))} - others
+    found = {one.name: getattr(options, one.name) for one in fields(options) if one.name in names}
+    holdout = {"holdout": 0, "holdout_after": None} if options.holdout_off else {}
+    return {**found, **holdout, "fixed_share": options.share, "shuffle": options.seed if options.shuffle else None}

@@ -19,7 +19,7 @@ from forel.losses import Interval
 from forel.training.passes import Passes
 from forel.training.run import Transform
 
-__all__ = ["ClassEncoder", "EncodeLabels", "LabelEncoder", "label_encoder", "label_kind"]
+__all__ = ["EncodeLabels", "LabelEncoder", "label_kind"]
 
 SHOWN = 8  # columns in a message
 MAX_ROUNDING = 1e-3  # error of labels in float32, as a fraction of their spread
@@ -27,6 +27,10 @@ EXPECTED = {
     "probability": "0 and 1 (or numbers between), or -1 and 1",
     "sign": "-1 and 1, or 0 and 1",
 }
+REMEDY = (
+    "classes (--classes) has more than two, positive (--positive) names one of a column against all others, "
+    "loss squared (--loss squared) predicts numbers"
+)
 
 
 def label_kind(settings: Settings) -> str:
@@ -45,27 +49,37 @@ class LabelEncoder:
     Parameters
     ----------
     settings : settings with the loss that labels are encoded for
-    problems : counts or raises labels that are invalid
+    problems : counts or raises labels that are missing or invalid
+    classes, names : the number of several classes, and the names of those that were found so far; readers have numbered
+        them. None and none for one margin
     negative : the label of the negative class, −1 or 0; None to infer it from the first label other than 1
     seen : columns of a source for which none of labels was named; None for other sources
 
     >>> block = Block(np.array([0, 0, 0]), np.int32([]), np.float32([]), np.float32([-1, 1]))
     >>> LabelEncoder(Settings("logistic"), Problems()).encode(block)[0]
     array([0., 1.], dtype=float32)
+    >>> LabelEncoder(Settings("softmax"), Problems("skip"), 2, ["a", "b"]).encode(block)
+    (array([-1.,  1.], dtype=float32), array([False,  True]))
     """
 
     def __init__(
-        self, settings: Settings, problems: Problems, negative: float | None = None, seen: SeenColumns | None = None
+        self,
+        settings: Settings,
+        problems: Problems,
+        classes: int | None = None,
+        names: Sequence[str] = (),
+        negative: float | None = None,
+        seen: SeenColumns | None = None,
     ) -> None:
-        self.kind = label_kind(settings)
-        self.domain = settings.labels if isinstance(settings.labels, Interval) else Interval()
-        self.problems, self.seen = problems, seen
-        self.negative = negative
+        self.kind = "class" if classes is not None else label_kind(settings)
+        whole = Interval(0, classes - 1) if classes is not None else settings.labels
+        self.domain = whole if isinstance(whole, Interval) else Interval()
+        self.problems, self.names, self.negative, self.seen = problems, names, negative, seen
 
     def encode(self, block: Block) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
         """Return the encoded labels of a block, and the mask of valid ones; None if all are valid."""
         labels = block.labels
-        if self.kind == "number":
+        if self.kind in ("class", "number"):
             valid = (labels >= self.domain.low) & (labels <= self.domain.high)  # False for NaN
             return labels, self._validated(block, valid)
         if self.negative is None and labels.size:
@@ -86,79 +100,32 @@ class LabelEncoder:
         """Report invalid labels; return the mask of valid ones, or None if all are valid."""
         if valid.all():
             return None
-        expected, columns = self._expected(), _columns(block, self.seen)
-        for row in np.flatnonzero(~valid).tolist():
-            label = block.labels[row]
-            remedy = "" if label != label else self._hint
-            _record(self.problems, block, row, f"the label {label:g}", expected + remedy, columns)
-        return valid
-
-    @property
-    def _hint(self) -> str:
-        if self.kind == "number":
-            return ""
-        several = (
-            "classes (--classes) has more than two, positive (--positive) names one of a column against all others"
-        )
-        return f"; {several}, loss squared (--loss squared) predicts numbers"
-
-    def _expected(self) -> str:
-        if self.kind == "number":
-            return self.domain.expected
-        as_before = "" if self.negative is None else " as before"
-        return ("-1 or 1" if self.negative == -1.0 else EXPECTED[self.kind]) + as_before
-
-
-class ClassEncoder:
-    """Checks the labels of several classes, which readers have numbered.
-
-    Parameters
-    ----------
-    count : number of classes of the model
-    names : of classes that were found so far
-    problems : counts or raises labels that are missing, and classes that the model does not have
-    seen : as in :class:`LabelEncoder`
-
-    >>> block = Block(np.array([0, 0, 0]), np.int32([]), np.float32([]), np.float32([2, 1]))
-    >>> ClassEncoder(2, ["a", "b", "c"], Problems("skip")).encode(block)
-    (array([2., 1.], dtype=float32), array([False,  True]))
-    """
-
-    negative = None
-    kind = "class"
-
-    def __init__(
-        self, count: int, names: Sequence[str], problems: Problems, seen: SeenColumns | None = None
-    ) -> None:  # fmt: skip
-        self.count, self.names, self.problems, self.seen = count, names, problems, seen
-
-    def encode(self, block: Block) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
-        """Return the labels of a block, and the mask of valid ones; None if all are valid."""
-        valid = (block.labels >= 0) & (block.labels < self.count)  # False for NaN
-        if valid.all():
-            return block.labels, None
         columns = _columns(block, self.seen)
         for row in np.flatnonzero(~valid).tolist():
             label = block.labels[row]
-            name = "" if np.isnan(label) else self.names[int(label)]
-            expected = f"one of the {self.count} classes before; classes (--classes) has their number, or all names"
-            expected = "a class" if np.isnan(label) else expected
-            _record(self.problems, block, row, f"the class {name!r}", expected, columns)
-        return block.labels, valid
+            missing = bool(np.isnan(label))
+            if missing:
+                named = f"label (--label) names the column of labels{columns}, and on_error='skip' leaves out rows"
+                got, expected = "no label", f"{self._expected(missing)}; {named} without one"
+            else:
+                shown = f"the class {self.names[int(label)]!r}" if self.kind == "class" else f"the label {label:g}"
+                got, expected = shown, self._expected(missing)
+            if block.lines is None:
+                got += f" in example {row + 1} of the block that begins there"
+            line = block.line if block.lines is None else int(block.lines[row])
+            self.problems.record(Malformed(block.file, line, None, got, expected))
+        return valid
 
-
-def label_encoder(
-    settings: Settings,
-    problems: Problems,
-    classes: int | None,
-    names: Sequence[str] = (),
-    negative: float | None = None,
-    seen: SeenColumns | None = None,
-) -> LabelEncoder | ClassEncoder:
-    """Return the encoder of the labels of a model: of several classes, or of one margin."""
-    if classes is None:
-        return LabelEncoder(settings, problems, negative, seen)
-    return ClassEncoder(classes, names, problems, seen)
+    def _expected(self, missing: bool) -> str:
+        """Return the valid labels, and what to do about others."""
+        if self.kind == "class":
+            count = f"one of the {self.domain.high + 1:g} classes before"
+            return "a class" if missing else f"{count}; classes (--classes) has their number, or all names"
+        if self.kind == "number":
+            return self.domain.expected
+        as_before = "" if self.negative is None else " as before"
+        expected = ("-1 or 1" if self.negative == -1.0 else EXPECTED[self.kind]) + as_before
+        return expected if missing else f"{expected}; {REMEDY}"
 
 
 class Rounding:
@@ -211,13 +178,13 @@ class EncodeLabels(Transform):
         self._settings, self._classes, self._passes = settings, classes, passes
         self._negative: float | None = None
         self._rounding = Rounding()
-        self._encoder: LabelEncoder | ClassEncoder | None = None
+        self._encoder: LabelEncoder | None = None
 
     def begin(self, pass_number: int) -> None:
         """Start with the label of the negative class that the pass has found so far."""
         seen = self._passes.kinds.seen if self._passes.options.label is None else None
         names, problems = self._passes.classes.names, self._passes.sink(pass_number)
-        self._encoder = label_encoder(self._settings, problems, self._classes, names, self._negative, seen)
+        self._encoder = LabelEncoder(self._settings, problems, self._classes, names, self._negative, seen)
 
     def end(self, pass_number: int, last: bool) -> None:
         """Forget the label of the negative class, and warn of labels that lose digits."""
@@ -242,17 +209,6 @@ class EncodeLabels(Transform):
     def unpack(self, known: Any, arrays: Any) -> None:
         """Continue with the label of the negative class."""
         self._negative, self._rounding.sums = known, np.array(arrays["rounding"])
-
-
-def _record(problems: Problems, block: Block, row: int, got: str, expected: str, columns: str) -> None:
-    """Record that the label of a row is missing or invalid."""
-    if np.isnan(block.labels[row]):
-        named = f"label (--label) names the column of labels{columns}, and on_error='skip' leaves out rows without one"
-        got, expected = "no label", f"{expected}; {named}"
-    if block.lines is None:
-        got += f" in example {row + 1} of the block that begins there"
-    line = block.line if block.lines is None else int(block.lines[row])
-    problems.record(Malformed(block.file, line, None, got, expected))
 
 
 def _columns(block: Block, seen: SeenColumns | None) -> str:

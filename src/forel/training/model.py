@@ -29,7 +29,7 @@ from forel.store.named_weights import MOMENTS, NamedWeight, largest_values, larg
 from forel.store.row_scores import NewKeys, RowReader
 from forel.store.saving import read_model, write_model
 from forel.store.serving import ServingModel, class_link, number_of_classes
-from forel.training.labels import label_encoder
+from forel.training.labels import LabelEncoder
 from forel.training.options import model_options, updated_options
 from forel.training.scoring import evaluate_model, predict_rows
 from forel.validation import refuse
@@ -266,7 +266,7 @@ class Model:
             raise refuse("model", _kind(self.learner), "a learner of hashed names; estimators learn by partial_fit")
         options = updated_options(model_options(self), reading)
         problems = Problems(options.on_error)
-        labels = label_encoder(self.settings, problems, number_of_classes(self.learner), self.classes or ())
+        labels = LabelEncoder(self.settings, problems, number_of_classes(self.learner), self.classes or ())
         for block in read(source, options=options):
             encoded, valid = labels.encode(block)
             rows: Any = CoalescedRows(*block.rows)

@@ -18,113 +18,43 @@ from forel.training.row_sample import RowSample
 from forel.training.run import Transform
 from forel.validation import refuse
 
-__all__ = ["SchemaCheck", "SchemaOfRun", "SchemaTracker", "numeric_columns", "schema_of"]
+__all__ = ["SchemaCheck", "SchemaOfRun"]
 
 MIN_ROWS = 100  # without a header, a key counts as missing after this many rows without it
 SHOWN = 5  # columns in a message
 
 
-def numeric_columns(kinds: Mapping[str, str], options: ReadOptions) -> list[str]:
-    """Return the columns whose values are numbers.
-
-    >>> numeric_columns({"age": "number", "city": "category"}, ReadOptions(log=["price"]))
-    ['price', 'age']
-    """
-    return [*options.log, *(name for name, kind in kinds.items() if kind in ("number", "either"))]
-
-
-def schema_of(kinds: Mapping[str, str], ranges: Mapping[str, Any], rows: int) -> dict[str, dict[str, Any]]:
-    """Return kind, smallest and largest value, and share of missing values of columns, as JSON.
-
-    Parameters
-    ----------
-    kinds : kinds of columns; that of labels is left out
-    ranges : as :meth:`forel.data.features.ranges.ColumnRanges.pack` returns them
-    rows : number of rows
-
-    >>> schema_of({"age": "number", "city": "category"}, {"age": [17.0, 90.0, 3, 150.0]}, 4)["age"]
-    {'kind': 'number', 'low': 17.0, 'high': 90.0, 'missing': 0.25}
-    """
-    features = {name: kind for name, kind in kinds.items() if kind != CLASSES and LabelWords.of_kind(kind) is None}
-    found: dict[str, dict[str, Any]] = {name: {"kind": kind} for name, kind in features.items()}
-    for name, (low, high, count, *_) in ranges.items():
-        missing = max(0.0, 1 - count / max(rows, 1))
-        found[name] = {"kind": features.get(name, "number"), "low": low, "high": high, "missing": missing}
-    return dict(sorted(found.items()))
-
-
-class SchemaTracker:
-    """The schema of the rows so far.
-
-    Parameters
-    ----------
-    options : options that the rows are read with
-
-    >>> tracker = SchemaTracker(ReadOptions(bits=10))
-    >>> from forel.data import read
-    >>> for block in (reader := read([{"age": 31}, {"age": 17, "city": "Rome"}], bits=10)):
-    ...     tracker.add(block, reader.kinds)
-    >>> tracker.schema(reader.kinds)["age"]
-    {'kind': 'number', 'low': 17.0, 'high': 31.0, 'missing': 0.0}
-    """
-
-    def __init__(self, options: ReadOptions) -> None:
-        self._options, self._ranges, self._rows = options, ColumnRanges(options.bits), 0
-        self._kinds, self._names = -1, list[str]()
-        self.sample = RowSample()
-
-    def add(self, block: Block, kinds: Kinds) -> None:
-        """Add the rows of a block; ``kinds`` are those of the columns so far."""
-        if kinds.count != self._kinds:
-            self._kinds, self._names = kinds.count, numeric_columns(kinds.known, self._options)
-        self._rows += len(block)
-        self._ranges.add(block, self._names)
-        self.sample.add(block)
-
-    def schema(self, kinds: Kinds) -> dict[str, dict[str, Any]]:
-        """Return kind, range and share of missing values of each column."""
-        return schema_of(kinds.known, self._ranges.pack(), self._rows)
-
-    def pack(self) -> dict[str, Any]:
-        """Return the state as JSON."""
-        return {"rows": self._rows, "ranges": self._ranges.pack(), "sample": self.sample.pack()}
-
-    def restore(self, packed: Mapping[str, Any]) -> None:
-        """Continue from the result of :meth:`pack`."""
-        self._rows = packed["rows"]
-        self._ranges.restore(packed["ranges"])
-        self.sample.restore(packed["sample"])
-
-    def extend(self, schema: Mapping[str, Any], rows: int) -> None:
-        """Continue from the schema of earlier rows, of which there is no sample."""
-        numeric = {name: one for name, one in schema.items() if "low" in one}
-        counts = {name: round((1 - one["missing"]) * rows) for name, one in numeric.items()}
-        self._rows = rows
-        self._ranges.restore({n: [one["low"], one["high"], counts[n]] for n, one in numeric.items()})
-
-
 class SchemaOfRun(Transform):
     """The schema of the rows of a run's first pass, and those that a model to continue from has learned.
+
+    It has the kind of each column, and of numbers the smallest and the largest one and the share of missing ones.
 
     Parameters
     ----------
     passes : the source, which has the kinds of columns
-    before, rows : the schema of the model to continue from, and the number of its rows
+    before, rows : the schema of the model to continue from, of whose rows there is no sample, and their number
+
+    >>> with Passes([{"age": 31}, {"age": 17, "city": "Rome"}], ReadOptions(bits=10), 1) as passes:
+    ...     schema = SchemaOfRun(passes)
+    ...     schema.begin(1)
+    ...     _ = [schema(block) for block in passes.blocks(1)]
+    >>> schema.extra()["schema"]["age"]
+    {'kind': 'number', 'low': 17.0, 'high': 31.0, 'missing': 0.0}
     """
 
     name = "schema"
 
     def __init__(self, passes: Passes, before: Mapping[str, Any] | None = None, rows: int = 0) -> None:
-        self._passes, self._tracker, self._counts = passes, SchemaTracker(passes.options), True
+        self._passes, self._ranges, self._rows = passes, ColumnRanges(passes.options.bits), 0
+        self._counts, self._known, self._numeric = True, -1, list[str]()
+        self.sample = RowSample()
         # A column that is missing or new is a renamed one more often than not.
         self._check = None if not before else SchemaCheck(before, replace(passes.options, strict=False))
         if before:
-            self._tracker.extend(before, rows)
-
-    @property
-    def sample(self) -> RowSample:
-        """The sample of the rows."""
-        return self._tracker.sample
+            numeric = {name: one for name, one in before.items() if "low" in one}
+            counts = {name: round((1 - one["missing"]) * rows) for name, one in numeric.items()}
+            self._rows = rows
+            self._ranges.restore({name: [one["low"], one["high"], counts[name]] for name, one in numeric.items()})
 
     def begin(self, pass_number: int) -> None:
         """Count rows in the first pass only."""
@@ -133,7 +63,13 @@ class SchemaOfRun(Transform):
     def __call__(self, block: Block) -> Block:
         """Count the values of a block, and return it as it is."""
         if self._counts:
-            self._tracker.add(block, self._passes.kinds)
+            kinds = self._passes.kinds
+            if kinds.count != self._known:
+                numbers = (name for name, kind in kinds.known.items() if kind in ("number", "either"))
+                self._known, self._numeric = kinds.count, [*self._passes.options.log, *numbers]
+            self._rows += len(block)
+            self._ranges.add(block, self._numeric)
+            self.sample.add(block)
             if self._check is not None:
                 self._check.count(block)
         return block
@@ -146,17 +82,24 @@ class SchemaOfRun(Transform):
             warnings.warn(f"the rows differ from those that the model has learned: {found}", UserWarning, stacklevel=2)
 
     def extra(self) -> dict[str, Any]:
-        """Return the schema."""
-        schema = self._tracker.schema(self._passes.kinds)
-        return {"schema": schema} if schema else {}
+        """Return the schema, without the column of labels."""
+        kinds = self._passes.kinds.known.items()
+        features = {name: kind for name, kind in kinds if kind != CLASSES and LabelWords.of_kind(kind) is None}
+        found: dict[str, dict[str, Any]] = {name: {"kind": kind} for name, kind in features.items()}
+        for name, (low, high, count, *_) in self._ranges.pack().items():
+            missing = max(0.0, 1 - count / max(self._rows, 1))
+            found[name] = {"kind": features.get(name, "number"), "low": low, "high": high, "missing": missing}
+        return {"schema": dict(sorted(found.items()))} if found else {}
 
     def pack(self) -> tuple[Any, dict[str, Any]]:
         """Return the state as JSON."""
-        return self._tracker.pack(), {}
+        return {"rows": self._rows, "ranges": self._ranges.pack(), "sample": self.sample.pack()}, {}
 
     def unpack(self, known: Any, arrays: Any) -> None:
         """Continue from the result of :meth:`pack`."""
-        self._tracker.restore(known)
+        self._rows = known["rows"]
+        self._ranges.restore(known["ranges"])
+        self.sample.restore(known["sample"])
 
 
 class SchemaCheck:
@@ -164,7 +107,7 @@ class SchemaCheck:
 
     Parameters
     ----------
-    schema : as :func:`schema_of` returns it; None if unknown, so that nothing is compared
+    schema : as :class:`SchemaOfRun` stores it; None if unknown, so that nothing is compared
     options : options that the rows are read with; with ``strict``, the first difference is an error
     """
 

@@ -13,7 +13,7 @@ from forel.data.pipeline import ordered_blocks
 from forel.learner.keyed import KeyedModels
 from forel.store.serving import class_link, number_of_classes
 from forel.training.classes import metrics_for
-from forel.training.labels import label_encoder
+from forel.training.labels import LabelEncoder
 from forel.training.options import model_options, updated_options
 from forel.training.result import Evaluation
 from forel.training.row_sample import LeakWarning, auc_warning
@@ -33,7 +33,7 @@ def evaluate_model(stored: "Model", source: Any, threads: int | None, reading: d
     """Measure a model on a source, as :meth:`forel.training.model.Model.evaluate` does."""
     settings, problems = stored.settings, Problems(reading.get("on_error") or "raise")
     names = stored.classes or ()
-    labels = label_encoder(settings, problems, number_of_classes(stored.learner), names)
+    labels = LabelEncoder(settings, problems, number_of_classes(stored.learner), names)
     metrics = metrics_for(settings, stored.learner, names)
     # Rows have equal weight if the column of importances is missing.
     options = {"unlabelled": False, "unweighted": reading.get("importance") is None, **reading}

@@ -65,9 +65,9 @@ def read_in_all_ways(rows, options):
         problems, names, kinds = Problems("skip"), names_for(chosen), {}
         columns, items = Columns(chosen, chosen.kinds), enumerate(rows, 1)
         if batched:
-            blocks = list(batched_blocks(items, columns, chosen.transform, problems, names, "dicts", kinds))
+            blocks = list(batched_blocks(items, columns, problems, names, "dicts", kinds))
         else:
-            blocks = list(dict_blocks(items, columns, 8, problems, names, "dicts", chosen.transform, kinds))
+            blocks = list(dict_blocks(items, columns, problems, names, "dicts", kinds))
         results.append((*contents(blocks, names, kinds, problems), sorted(columns.seen.names)))
     return results
 
@@ -89,5 +89,5 @@ def test_plain_dicts_are_not_read_key_by_key(monkeypatch):
     rows = [{"y": k % 2, "n": k / 7, "city": f"c{k % 5}"} for k in range(50)]
     monkeypatch.delattr(dict_batches, "dict_blocks")
     chosen = ReadOptions(bits=8, label="y")
-    blocks = list(batched_blocks(enumerate(rows, 1), Columns(chosen), None, Problems(), None, "dicts", {}))
+    blocks = list(batched_blocks(enumerate(rows, 1), Columns(chosen), Problems(), None, "dicts", {}))
     assert sum(map(len, blocks)) == 50

@@ -71,7 +71,7 @@ def reference(data, size=1 << 20, **keywords):
         first = next((label for label in labels if label is not None), None)
         # Words are malformed where the first label is a number.
         items = dicts_with_numbers(held, columns, kinds, []) if isinstance(first, str) or known else iter(held)
-    blocks = dict_blocks(items, columns, options.bits, problems, names, "stream", options.transform, kinds)
+    blocks = dict_blocks(items, columns, problems, names, "stream", kinds)
     return concatenate(list(blocks)), names, {**options.kinds, **kinds}, problems
 
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from forel.data.block import Position, Task, completed_tasks
-from forel.data.features.crosses import CHUNK
 from forel.data.features.kinds import Kinds
 from forel.data.features.names import Names
 from forel.data.options import ReadOptions
@@ -18,7 +17,7 @@ from forel.data.parsers.csv_header import separator_of
 from forel.data.parsers.csv_rows import CsvFormat
 from forel.data.parsers.dict_batches import batched_blocks
 from forel.data.parsers.dicts import JsonDicts
-from forel.data.parsers.json_lines import JsonFormat, detect_label_words, parse_json
+from forel.data.parsers.json_lines import detect_label_words, parse_json
 from forel.data.parsers.label_cells import dicts_with_numbers
 from forel.data.parsers.tables import table_blocks
 from forel.data.problems import Problems
@@ -92,14 +91,7 @@ def stream_tasks(
     """Yield a task for each block of a file; ``beginning`` has its first bytes."""
     options, columns, kinds_found = reader.options, _columns(reader, start), reader.kinds.of_file(start.file)
     if form in ("csv", "tsv"):
-        rows = CsvFormat(
-            separator_of(form, options, beginning),
-            columns,
-            options.bits,
-            options.block_bytes,
-            options.transform,
-            options.longest_line(form),
-        )
+        rows = CsvFormat(separator_of(form, options, beginning), columns, options.longest_line(form))
         yield from parse_csv(stream, rows, problems, reader.names, file, start, kinds_found)
     elif form == "arrow" and (cache := open_cache(stream, file)) is not None:
         _check_cache(cache, reader)
@@ -118,15 +110,13 @@ def stream_tasks(
         yield from _table_tasks(numbered, file, reader, problems, start, columns)
     else:  # JSON lines
         _check_missing(options, form)
-        size = options.block_bytes if options.transform is None else min(options.block_bytes, CHUNK)
         skip(stream, start.bytes)
-        text = chunks(stream, size, problems, file, start.line, limit=options.longest_line(form))
+        text = chunks(stream, options.chunk_bytes, problems, file, start.line, limit=options.longest_line(form))
         worded, lines = (False, text) if start.bytes else detect_label_words(text, columns)
         if worded or columns.derived or options.slices or start.blocks:  # these positions are in blocks
             yield from _dict_tasks(JsonDicts(lines, problems, file), file, reader, problems, start)
         else:
-            objects = JsonFormat(columns, options.bits, options.transform)
-            yield from parse_json(lines, objects, problems, reader.names, file, start, kinds_found)
+            yield from parse_json(lines, columns, problems, reader.names, file, start, kinds_found)
 
 
 def _check_missing(options: ReadOptions, form: str) -> None:
@@ -167,10 +157,7 @@ def _table_tasks(
 ) -> Iterator[Task]:  # fmt: skip
     options, recorder = reader.options, SliceRecorder(reader.options.slices)
     batches = recorder.batches(batches, hidden) if options.slices else batches
-    blocks = table_blocks(
-        batches, columns, options.bits, options.block_bytes, problems, reader.names, file, options.transform,
-        reader.kinds.of_file(start.file), from_pandas,
-    )  # fmt: skip
+    blocks = table_blocks(batches, columns, problems, reader.names, file, reader.kinds.of_file(start.file), from_pandas)
     yield from completed_tasks(recorder.blocks(blocks) if options.slices else blocks, problems, start)
 
 
@@ -183,11 +170,8 @@ def _array_tasks(arrays: Arrays, reader: Reading, problems: Problems, start: Pos
     columns.saw(f"c{k + 1}" for k in range(arrays.X.shape[1]))
     # The table has labels and importances only.
     none = replace(columns, options=replace(columns.options, keep=()))
-    found, names = reader.kinds.of_file(start.file), reader.names
-    labels = table_blocks(
-        numbered, none, options.bits, options.block_bytes, problems, None, "array", kinds_found=found, from_pandas=True
-    )  # fmt: skip
-    yield from completed_tasks(with_features(labels, arrays.X, options, problems, names), problems, start)
+    labels = table_blocks(numbered, none, problems, None, "array", reader.kinds.of_file(start.file), from_pandas=True)
+    yield from completed_tasks(with_features(labels, arrays.X, options, problems, reader.names), problems, start)
 
 
 def _dict_tasks(
@@ -199,7 +183,7 @@ def _dict_tasks(
     items = recorder.dicts(items) if options.slices else items
     items = items if columns.label is None else dicts_with_numbers(items, columns, kinds_found, words)
     blocks = batched_blocks(
-        items, columns, options.transform, problems, reader.names, file, kinds_found,
+        items, columns, problems, reader.names, file, kinds_found,
         lambda: getattr(source, "complete", False),
     )  # fmt: skip
     blocks = recorder.blocks(blocks) if options.slices else blocks

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Literal, TypedDict
 
 from forel.data.block import MOST_BITS
-from forel.data.features.crosses import Crosses, SeparateFeatures, parse_crosses
+from forel.data.features.crosses import CHUNK, Crosses, SeparateFeatures, parse_crosses
 from forel.data.features.dates import parse_date_column
 from forel.data.features.kinds import validate_kinds
 from forel.data.features.names import Names
@@ -228,6 +228,11 @@ class ReadOptions:
         """The transformation of features before those of a slot are summed: crosses, or none."""
         crosses = parse_crosses(self.interactions)
         return SeparateFeatures() if self.entry_names and crosses is None else crosses
+
+    @property
+    def chunk_bytes(self) -> int:
+        """The approximate number of bytes of text per block, fewer with crosses, which multiply its size."""
+        return self.block_bytes if self.transform is None else min(self.block_bytes, CHUNK)
 
     def longest_line(self, form: str) -> int:
         """Return the maximum number of bytes of a line in a format."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from forel.data.block import BEGINNING, Block, Position, Task, completed_task
 from forel.data.features.constant import add_constant, record_constant
-from forel.data.features.crosses import CHUNK, SeparateFeatures
+from forel.data.features.crosses import SeparateFeatures
 from forel.data.features.kinds import Kinds
 from forel.data.features.names import Names
 from forel.data.features.rows import drop_rows
@@ -212,7 +212,7 @@ def _line_tasks(
     line_format = LineFormat(
         form, options.bits, shift, options.tags and syntax.namespaces, transform, options.slices, kept
     )  # fmt: skip
-    size = options.block_bytes if transform is None else min(options.block_bytes, CHUNK)
+    size = options.block_bytes if transform is None else options.chunk_bytes
     skip(stream, start.bytes)
     limited = stream if reader.stop is None else Limited(stream, reader.stop - start.bytes)
     found_lines = chunks(limited, size, problems, file, start.line, limit=options.longest_line(form))

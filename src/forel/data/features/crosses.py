@@ -13,11 +13,11 @@ from forel.data.block import Block
 from forel.data.compiled import scanner
 from forel.data.features.hashing import slots_of_hashes
 from forel.data.features.names import Names
-from forel.data.features.rows import drop_rows
-from forel.data.problems import Malformed, Problems
+from forel.data.features.rows import Examples, block_from_entries, drop_rows
+from forel.data.problems import Malformed
 from forel.validation import refuse
 
-__all__ = ["Crosses", "Entries", "SeparateFeatures", "parse_crosses", "transformed_block"]
+__all__ = ["Crosses", "Entries", "SeparateFeatures", "block_of_entries", "parse_crosses"]
 
 
 MOST = 1 << 20  # features of an example, crosses included
@@ -32,14 +32,15 @@ EXPECTED = "two or three letters of namespaces such as 'ab', or names such as 'c
 class Entries:
     """The features of some rows before they are crossed and summed: their hashes, values and kinds.
 
-    ``word(k)`` returns the namespace and the name of entry k.
+    ``word(k)`` returns the namespace and the name of entry k; ``columns`` has slots of columns, if these are wanted.
     """
 
     indptr: NDArray[np.int64]
     hashes: NDArray[np.uint64]
     values: NDArray[np.float32]
-    kinds: NDArray[np.int64]
+    kinds: NDArray[np.int64] | None
     word: Callable[[int], tuple[bytes, bytes]]
+    columns: NDArray[np.int32] | None = None
 
 
 @dataclass(frozen=True)
@@ -152,18 +153,20 @@ class Crosses:
         return Malformed(block.file, line, None, f"{size:.0f} features with crosses", f"at most {MOST} in an example")
 
 
-def transformed_block(
-    entries: Entries, labels: NDArray[np.float64], importance: NDArray[np.float32], lines: NDArray[np.int64],
-    crosses: Crosses, bits: int, names: Names | None, problems: Problems, file: str,
-) -> Block:  # fmt: skip
-    """Return the block of some rows after a transformation; ``lines`` has the line of each row."""
-    line = int(lines[0]) if lines.size else 1
-    empty = np.empty(0, np.int32), np.empty(0, np.float32)
-    rows = Block(entries.indptr, *empty, labels, importance, None, file, line, lines=lines)
-    block, wrong = crosses.apply(entries, rows, bits, names)
+def block_of_entries(
+    entries: Entries, examples: Examples, transform: Crosses | None, bits: int, names: Names | None
+) -> Block:
+    """Return the block of some rows, which owns the arrays of its entries; names are recorded."""
+    if transform is None or entries.kinds is None:
+        slots = slots_of_hashes(entries.hashes, bits)
+        if names is not None:
+            names.add(slots, entries.hashes, lambda k: b"^".join(filter(None, entries.word(k))))
+        return block_from_entries(entries.indptr, slots, entries.values, examples, entries.columns)
+    empty = entries.indptr, np.empty(0, np.int32), np.empty(0, np.float32)
+    block, wrong = transform.apply(entries, examples.block(empty), bits, names)
     for problem in wrong:
-        problems.record(problem)
-    problems.note_crossed(np.flatnonzero(np.bincount(entries.kinds)).tolist())
+        examples.problems.record(problem)
+    examples.problems.note_crossed(np.flatnonzero(np.bincount(entries.kinds)).tolist())
     return block
 
 

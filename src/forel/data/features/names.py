@@ -63,9 +63,9 @@ class Names:
         ``word(k)`` returns the name of ``slots[k]`` and ``hashes[k]``.
         """
         new = (hashes >> np.uint64(32)).astype(np.uint32) & np.uint32(FINGERPRINT) | np.uint32(USED)
-        fresh, first = np.unique(slots, return_index=True)
-        unused = self.fingerprints[fresh] == 0
-        fresh, first = fresh[unused], first[unused]
+        unused = np.flatnonzero(self.fingerprints[slots] == 0)
+        fresh, first = np.unique(slots[unused], return_index=True)
+        first = unused[first]
         self.fingerprints[fresh] = new[first]
         other = slots[(self.fingerprints[slots] ^ new) & np.uint32(FINGERPRINT) != 0]
         self.fingerprints[other] |= np.uint32(COLLIDED)

@@ -1,7 +1,7 @@
 """Blocks from hashed entries: values of the same slot in a row are summed, and rows with infinite sums are left out."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from forel.data.buffers import Buffers
 from forel.data.compiled import scanner
 from forel.data.problems import Malformed, Problems
 
-__all__ = ["Cells", "block_from_cells", "block_from_entries", "drop_rows", "merged_columns"]
+__all__ = ["Cells", "Examples", "block_from_cells", "block_from_entries", "drop_rows", "merged_columns"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,34 +31,41 @@ class Cells:
         return cls(slots, values, present, buffers)
 
 
+class Examples(NamedTuple):
+    """What rows have beside features: labels, importances and lines, and where problems of them are recorded."""
+
+    labels: NDArray[np.float64]
+    importance: NDArray[np.float32]
+    lines: NDArray[np.int64]
+    problems: Problems
+    file: str
+
+    def chosen(self, rows: NDArray[np.bool_]) -> "Examples":
+        """Return some rows."""
+        if rows.all():
+            return self
+        return self._replace(labels=self.labels[rows], importance=self.importance[rows], lines=self.lines[rows])
+
+    def block(self, rows: tuple[NDArray[np.int64], NDArray[Any], NDArray[np.float32]], **more: Any) -> Block:
+        """Return a block with offsets, slots and values of rows."""
+        line = int(self.lines[0]) if self.lines.size else 1
+        return Block(*rows, self.labels, self.importance, file=self.file, line=line, lines=self.lines, **more)
+
+
 def block_from_entries(
-    indptr: NDArray[np.int64],
-    indices: NDArray[Any],
-    values: NDArray[np.float32],
-    labels: NDArray[np.float64],
-    importance: NDArray[np.float32],
-    lines: NDArray[np.int64],
-    problems: Problems,
-    file: str,
+    indptr: NDArray[np.int64], indices: NDArray[Any], values: NDArray[np.float32], examples: Examples,
     columns: NDArray[np.int32] | None = None,
-) -> Block:
-    """Return the block of some rows, which owns the arrays; ``lines`` has the line of each row."""
+) -> Block:  # fmt: skip
+    """Return the block of some rows, which owns the arrays; ``columns`` has the column of each entry."""
     given = None if columns is None else (indptr.copy(), indices.copy(), columns)
     bad = scanner("merge", "merge_rows")(indptr, indices, values)
-    return _finite(bad, indptr, indices, values, labels, importance, lines, problems, file, given)
+    return _finite(bad, (indptr, indices, values), examples, given)
 
 
 def block_from_cells(
-    cells: Cells,
-    good: NDArray[np.bool_],
-    labels: NDArray[np.float64],
-    importance: NDArray[np.float32],
-    lines: NDArray[np.int64],
-    problems: Problems,
-    file: str,
-    columns: NDArray[np.int32] | None = None,
+    cells: Cells, good: NDArray[np.bool_], examples: Examples, columns: NDArray[np.int32] | None = None
 ) -> Block:
-    """Return the block of the good rows of a table; labels, importance and lines have all rows."""
+    """Return the block of the good rows of a table; examples have all rows."""
     size = int(np.count_nonzero(cells.present))
     indptr = np.zeros(int(np.count_nonzero(good)) + 1, np.int64)
     indices, values = (cells.buffers.empty(size, kind) for kind in (cells.slots.dtype, np.float32))
@@ -68,31 +75,25 @@ def block_from_cells(
         there = cells.present & good[:, None]
         before = np.append(0, np.cumsum(there[good].sum(axis=1)))
         given = before, cells.slots[there], np.broadcast_to(columns, there.shape)[there]
-    if not good.all():
-        labels, importance, lines = labels[good], importance[good], lines[good]
-    return _finite(bad, indptr, indices, values, labels, importance, lines, problems, file, given)
+    return _finite(bad, (indptr, indices, values), examples.chosen(good), given)
 
 
 def _finite(
-    bad: int, indptr: NDArray[np.int64], indices: NDArray[Any], values: NDArray[np.float32],
-    labels: NDArray[np.float64], importance: NDArray[np.float32], lines: NDArray[np.int64], problems: Problems,
-    file: str, given: tuple[NDArray[np.int64], NDArray[Any], NDArray[np.int32]] | None,
+    bad: int, rows: tuple[NDArray[np.int64], NDArray[Any], NDArray[np.float32]], examples: Examples,
+    given: tuple[NDArray[np.int64], NDArray[Any], NDArray[np.int32]] | None,
 ) -> Block:  # fmt: skip
+    indptr, indices, values = rows
     end = int(indptr[-1])
-    line = int(lines[0]) if lines.size else 1
     columns = None if given is None else merged_columns(*given, end)
-    block = Block(
-        indptr, indices[:end], values[:end], labels, importance, None, file, line, lines=lines, columns=columns
-    )
+    block = examples.block((indptr, indices[:end], values[:end]), columns=columns)
     if bad < 0:
         return block
     row_of = np.repeat(np.arange(len(block)), np.diff(indptr))
-    rows = np.unique(row_of[~np.isfinite(block.values)])
-    for row in rows:
-        problems.record(
-            Malformed(file, int(lines[row]), None, "values of one slot that are too large together", "a finite sum")
-        )
-    return drop_rows(block, rows)
+    infinite = np.unique(row_of[~np.isfinite(block.values)])
+    for line in examples.lines[infinite].tolist():
+        got = "values of one slot that are too large together"
+        examples.problems.record(Malformed(examples.file, line, None, got, "a finite sum"))
+    return drop_rows(block, infinite)
 
 
 def merged_columns(

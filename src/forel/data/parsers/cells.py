@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data.block import Block
-from forel.data.features.crosses import Crosses, Entries, transformed_block
+from forel.data.features.crosses import Entries, block_of_entries
 from forel.data.features.hashing import START, hash_name, hash_spans, slots_of_hashes
 from forel.data.features.names import Names
-from forel.data.features.rows import Cells, block_from_cells
+from forel.data.features.rows import Cells, Examples, block_from_cells
+from forel.data.options import ReadOptions
 from forel.data.problems import Malformed, Problems
 
 __all__ = ["FeatureColumn", "RowProblems", "Spans", "block_from_columns", "namespace_hash"]
@@ -104,28 +105,25 @@ class RowProblems:
 
 
 def block_from_columns(
-    cells: Cells, columns: Sequence[FeatureColumn], labels: NDArray[np.float64], importance: NDArray[np.float32],
-    row_problems: RowProblems, bits: int, names: Names | None, transform: Crosses | None, track: bool = False,
+    cells: Cells, features: Sequence[FeatureColumn], labels: NDArray[np.float64], importance: NDArray[np.float32],
+    row_problems: RowProblems, options: ReadOptions, names: Names | None,
 ) -> Block:  # fmt: skip
-    """Return the block of the well-formed rows; ``track`` is whether it has the column of each entry."""
-    good, lines, problems, file = row_problems.good, row_problems.lines, row_problems.problems, row_problems.file
+    """Return the block of the well-formed rows."""
+    good, transform, bits = row_problems.good, options.transform, options.bits
+    examples = Examples(labels, importance, row_problems.lines, row_problems.problems, row_problems.file)
     if transform is None:
         if names is not None:
-            for k, column in enumerate(columns):
-                column.add_names(names, cells.slots[:, k], np.flatnonzero(cells.present[:, k] & good))
-        keys = [namespace_hash(column.key) for column in columns] if track else []
-        slots = slots_of_hashes(np.array(keys, np.uint64), bits) if track else None
-        return block_from_cells(cells, good, labels, importance, lines, problems, file, slots)
+            for k, feature in enumerate(features):
+                feature.add_names(names, cells.slots[:, k], np.flatnonzero(cells.present[:, k] & good))
+        keys = np.array([namespace_hash(feature.key) for feature in features if options.columns], np.uint64)
+        return block_from_cells(cells, good, examples, slots_of_hashes(keys, bits) if options.columns else None)
     rows, present = np.flatnonzero(good), cells.present[good]
     places = np.argwhere(present)
     indptr = np.append(0, np.cumsum(present.sum(axis=1)))
-    hashed = (
-        np.stack([column.hashes(rows) for column in columns], axis=1)[present] if columns else np.empty(0, np.uint64)
-    )
-    kinds = np.array([transform.kind(column.key) for column in columns], np.int64)[places[:, 1]]
+    hashes = [feature.hashes(rows) for feature in features]
+    hashed = np.stack(hashes, axis=1)[present] if features else np.empty(0, np.uint64)
+    kinds = np.array([transform.kind(feature.key) for feature in features], np.int64)[places[:, 1]]
     entries = Entries(
-        indptr, hashed, cells.values[good][present], kinds, lambda k: columns[places[k, 1]].word(rows[places[k, 0]])
+        indptr, hashed, cells.values[good][present], kinds, lambda k: features[places[k, 1]].word(rows[places[k, 0]])
     )
-    return transformed_block(
-        entries, labels[good], importance[good], lines[good], transform, bits, names, problems, file
-    )
+    return block_of_entries(entries, examples.chosen(good), transform, bits, names)

@@ -47,8 +47,8 @@ def parse_csv(
         problems.record(wrong)
         yield completed_task(None, problems)
         return
-    if form.transform is not None:
-        form.transform.check(table.features)
+    if (transform := form.columns.options.transform) is not None:
+        transform.check(table.features)
     for chunk in csv_chunks(stream, table, problems, kinds_found):
         if chunk.number > start.blocks:
             after = Position(start.file, chunk.number)
@@ -69,11 +69,11 @@ def _task(table: CsvTable, chunk: CsvChunk, problems: Problems, after: Position)
 
 
 def _parse(table: CsvTable, rows: CsvRows, chunk: CsvChunk, problems: Problems) -> Block:
-    form, columns, kinds = table.form, table.form.columns, chunk.kinds
+    columns, kinds = table.form.columns, chunk.kinds
     rows.record_malformed(table, chunk.line, problems)
     row_problems = RowProblems(rows.lines + chunk.line, problems, table.file)
-    cells = Cells.empty(rows.lines.size, len(table.features), form.bits, table.buffers)
-    mask = np.uint64((1 << form.bits) - 1)
+    cells = Cells.empty(rows.lines.size, len(table.features), columns.options.bits, table.buffers)
+    mask = np.uint64((1 << columns.options.bits) - 1)
     numeric = {name: k for name, k in table.used.items() if kinds.get(name, "number") in ("number", "either")}
     # Columns of ordinary numbers, all at once.
     plain = [name for name in numeric if name in table.places and name not in columns.kinds]
@@ -106,9 +106,7 @@ def _parse(table: CsvTable, rows: CsvRows, chunk: CsvChunk, problems: Problems) 
             # Cells before a column's first value are absent, as they are in a chunk without one.
             cells.present[: chunk.first_words.get(name, 0), place] = False
             made.append(FeatureColumn(name.encode(), rows.words(table.used[name])))
-    block = block_from_columns(
-        cells, made, labels, importance, row_problems, form.bits, table.names, form.transform, columns.options.columns
-    )
+    block = block_from_columns(cells, made, labels, importance, row_problems, columns.options, table.names)
     block = block if class_words is None else replace(block, label_words=class_words)
     if not table.derived:
         return block
@@ -138,9 +136,8 @@ def _fill_numbers(table: CsvTable, rows: CsvRows, names: list[str], cells: Cells
     """Fill the cells of numeric columns; return those all of whose cells are numbers or absent."""
     at = np.array([table.used[name] for name in names], np.int64)
     places = np.array([table.places[name] for name in names], np.int64)
-    odd = np.zeros(len(names), bool)
+    odd, slots = np.zeros(len(names), bool), slots_of_hashes(table.hashes[places], table.form.columns.options.bits)
     scanner("csv_rows", "fill_numbers")(
-        rows.text, rows.starts, rows.stops, at, places, slots_of_hashes(table.hashes[places], table.form.bits),
-        cells.slots, cells.values, cells.present, odd,
-    )  # fmt: skip
+        rows.text, rows.starts, rows.stops, at, places, slots, cells.slots, cells.values, cells.present, odd
+    )
     return {name for name, wrong in zip(names, odd.tolist(), strict=True) if not wrong}

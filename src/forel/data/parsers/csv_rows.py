@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from forel.data.buffers import Buffers
 from forel.data.compiled import layout, scanner
-from forel.data.features.crosses import CHUNK, Crosses
 from forel.data.features.hashing import START, hash_names
 from forel.data.features.names import Names
 from forel.data.labels import CLASSES, LabelWords, kind_of_words
@@ -36,9 +35,6 @@ class CsvFormat:
 
     separator: str
     columns: Columns
-    bits: int
-    block_bytes: int
-    transform: Crosses | None = None
     line_limit: int = LONGEST
 
     @property
@@ -167,7 +163,7 @@ def csv_chunks(
     form = table.form
     known = {**form.columns.known, **form.columns.kinds}
     kinds = {name: known[name] for name in table.used if name in known}
-    size = form.block_bytes if form.transform is None else min(form.block_bytes, CHUNK)
+    size = form.columns.options.chunk_bytes
     if len(table.header) > WIDE:  # to amortize the work per column and chunk
         size = max(size, ROWS * sum(len(name) + 1 for name in table.header))
     line = table.line

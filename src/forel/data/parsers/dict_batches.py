@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from forel.data.block import Block
 from forel.data.compiled.layout import PAD
-from forel.data.features.crosses import Crosses, Entries, transformed_block
+from forel.data.features.crosses import Entries, block_of_entries
 from forel.data.features.hashing import START, hash_buffer, hash_name, slots_of_hashes
 from forel.data.features.kinds import DATE, MOST, add_kind
 from forel.data.features.names import Names
-from forel.data.features.rows import block_from_entries
+from forel.data.features.rows import Examples
 from forel.data.features.transforms import buckets, signed_log1p
 from forel.data.parsers.cells import RowProblems, Spans
 from forel.data.parsers.column_values import StringColumn
@@ -35,20 +35,20 @@ class _Unlike(Exception):
 
 
 def batched_blocks(
-    items: Iterable[tuple[int, Any]], columns: Columns, transform: Crosses | None, problems: Problems,
-    names: Names | None, file: str, kinds_found: dict[str, str], complete: Callable[[], bool] = lambda: False,
+    items: Iterable[tuple[int, Any]], columns: Columns, problems: Problems, names: Names | None, file: str,
+    kinds_found: dict[str, str], complete: Callable[[], bool] = lambda: False,
 ) -> Iterator[Block]:  # fmt: skip
     """Yield blocks of numbered dicts, with the rows of :func:`dict_blocks`; ``kinds_found`` receives kinds of keys.
 
     A block ends with the dict during which ``complete`` returns True.
     """
-    for batch in _batches(items, ENTRIES if transform is None else CROSSED, complete):
+    for batch in _batches(items, ENTRIES if columns.options.transform is None else CROSSED, complete):
         lines, dicts = zip(*batch, strict=True)
         found = Problems("later")
         try:
             derived, others = _derived(dicts, columns)
             batch_values = _Batch(others, columns)
-            block = batch_values.block(np.array(lines, np.int64), transform, names, found, file)
+            block = batch_values.block(np.array(lines, np.int64), names, found, file)
             if derived:
                 row_problems = RowProblems(np.array(lines, np.int64), found, file)
                 block = with_derived(block, derived, columns, row_problems, names)
@@ -61,7 +61,7 @@ def batched_blocks(
                 _record_dates(derived, columns, kinds_found)
                 yield block
                 continue
-        yield from dict_blocks(batch, columns, columns.options.bits, problems, names, file, transform, kinds_found)
+        yield from dict_blocks(batch, columns, problems, names, file, kinds_found)
 
 
 class _Batch:
@@ -140,11 +140,10 @@ class _Batch:
                 self.values[k] = value
 
     def block(
-        self, lines: NDArray[np.int64], transform: Crosses | None, names: Names | None, problems: Problems,
-        file: str,
+        self, lines: NDArray[np.int64], names: Names | None, problems: Problems, file: str
     ) -> Block:  # fmt: skip
         """Return the rows as a block."""
-        bits, ids, strings = self.columns.options.bits, self.ids[self.kept], self.strings[self.kept]
+        options, ids, strings = self.columns.options, self.ids[self.kept], self.strings[self.kept]
         encoded = [key.encode("utf-8", "surrogatepass") for key in self.keys]
         as_number = np.array([hash_name(key) for key in encoded], np.uint64)
         as_namespace = np.array([hash_name(key) if key else START for key in encoded], np.uint64)
@@ -157,20 +156,12 @@ class _Batch:
 
         seen = self.columns.named.keys() & set(self.keys)
         self.columns.seen.add_keys(seen)
-        if transform is not None:
-            kinds = np.array([transform.kind(key) for key in encoded], np.int64)[ids]
-            entries = Entries(self.indptr, hashes, values, kinds, word)
-            return transformed_block(
-                entries, self.labels, self.importance, lines, transform, bits, names, problems, file
-            )
-        slots = slots_of_hashes(hashes, bits)
-        columns = slots_of_hashes(as_number[ids], bits) if self.columns.options.columns else None
-        block = block_from_entries(
-            self.indptr, slots.copy(), values, self.labels, self.importance, lines, problems, file, columns
-        )
-        if names is not None and not problems.waiting:
-            names.add(slots, hashes, lambda k: b"^".join(filter(None, word(k))))
-        return block
+        transform, bits = options.transform, options.bits
+        kinds = None if transform is None else np.array([transform.kind(key) for key in encoded], np.int64)[ids]
+        columns = slots_of_hashes(as_number[ids], bits) if options.columns else None
+        entries = Entries(self.indptr, hashes, values, kinds, word, columns)
+        examples = Examples(self.labels, self.importance, lines, problems, file)
+        return block_of_entries(entries, examples, transform, bits, names)
 
     def record_kinds(self, kinds_found: dict[str, str]) -> None:
         """Record the kinds of the values of each feature."""

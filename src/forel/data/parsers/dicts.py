@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data.block import Block
-from forel.data.features.crosses import Crosses, Entries, transformed_block
+from forel.data.features.crosses import Entries, block_of_entries
 from forel.data.features.dates import date_features, expected_date
 from forel.data.features.hashing import START, hash_name, hash_names, slots_of_hashes
 from forel.data.features.kinds import DATE, MOST, add_kind
 from forel.data.features.names import Names
-from forel.data.features.rows import block_from_entries
+from forel.data.features.rows import Examples
 from forel.data.features.transforms import buckets, signed_log1p
 from forel.data.parsers.columns import Columns
 from forel.data.parsers.label_cells import encode_label
@@ -52,10 +52,8 @@ class Row(NamedTuple):
 class _Rows:
     """The rows of the next block so far; ``record_kind`` receives keys and the kinds of their values."""
 
-    def __init__(
-        self, columns: Columns, record_kind: Callable[[str, str], None], transform: Crosses | None = None
-    ) -> None:
-        self.columns, self.record_kind, self.transform = columns, record_kind, transform
+    def __init__(self, columns: Columns, record_kind: Callable[[str, str], None]) -> None:
+        self.columns, self.record_kind, self.transform = columns, record_kind, columns.options.transform
         self.unseen = columns.named.keys() - (columns.seen.keys or ())
         self.kinds: list[int] = []
         self.words: Counter[str] = Counter()
@@ -152,24 +150,16 @@ class _Rows:
         elif isinstance(value, NUMERIC):
             self.record_kind(key, "number")
 
-    def _word(self, k: int) -> tuple[bytes, bytes]:
-        return self.names[k]
-
-    def block(self, bits: int, names: Names | None, problems: Problems, file: str) -> Block:
+    def block(self, names: Names | None, problems: Problems, file: str) -> Block:
         """Return the rows as a block."""
         problems.note_words(self.words)
         hashes = hashes_of(self.names)
-        values, labels = np.array(self.values, np.float32), np.array(self.labels, np.float64)
-        importance = np.array(self.importance, np.float32)
-        indptr, lines = np.array(self.indptr, np.int64), np.array(self.lines, np.int64)
-        if self.transform is not None:
-            entries = Entries(indptr, hashes, values, np.array(self.kinds, np.int64), self._word)
-            return transformed_block(entries, labels, importance, lines, self.transform, bits, names, problems, file)
-        slots = slots_of_hashes(hashes, bits)
-        if names is not None:
-            names.add(slots, hashes, lambda k: b"^".join(filter(None, self.names[k])))
-        spaces = columns_of(self.names, hashes, self.columns) if self.columns.options.columns else None
-        return block_from_entries(indptr, slots, values, labels, importance, lines, problems, file, spaces)
+        columns = columns_of(self.names, hashes, self.columns) if self.columns.options.columns else None
+        indptr, values, kinds = np.array(self.indptr), np.array(self.values, np.float32), np.array(self.kinds, np.int64)
+        entries = Entries(indptr, hashes, values, kinds, self.names.__getitem__, columns)
+        labels, importance = np.array(self.labels, np.float64), np.array(self.importance, np.float32)
+        examples = Examples(labels, importance, np.array(self.lines, np.int64), problems, file)
+        return block_of_entries(entries, examples, self.transform, self.columns.options.bits, names)
 
 
 def hashes_of(names: list[tuple[bytes, bytes]]) -> NDArray[np.uint64]:
@@ -226,23 +216,22 @@ def _number(key: Any, value: Any, missing: float, expected: str = KINDS) -> floa
 
 
 def dict_blocks(
-    items: Iterable[tuple[int, Any]], columns: Columns, bits: int, problems: Problems, names: Names | None, file: str,
-    transform: Crosses | None = None, kinds_found: dict[str, str] | None = None,
+    items: Iterable[tuple[int, Any]], columns: Columns, problems: Problems, names: Names | None, file: str,
+    kinds_found: dict[str, str],
 ) -> Iterator[Block]:  # fmt: skip
     """Yield blocks of numbered dicts; ``kinds_found`` receives the kinds of keys."""
-    found = {} if kinds_found is None else kinds_found
-    record_kind = partial(_record, found, columns)
-    rows, most = _Rows(columns, record_kind, transform), ENTRIES if transform is None else CROSSED
+    record_kind = partial(_record, kinds_found, columns)
+    rows, most = _Rows(columns, record_kind), ENTRIES if columns.options.transform is None else CROSSED
     gathered = Problems("later")  # infinite sums of earlier rows are found once the block is complete
     for line, item in items:
         _add(rows, item, line, gathered, file)
         stopped = bool(gathered.waiting) and problems.on_error == "raise"
         if stopped or len(rows.names) + len(rows.labels) >= most:
-            block = rows.block(bits, names, gathered, file)
+            block = rows.block(names, gathered, file)
             problems.absorb(gathered)
             yield block
-            rows, gathered = _Rows(columns, record_kind, transform), Problems("later")
-    last = [rows.block(bits, names, gathered, file)] if rows.labels else []
+            rows, gathered = _Rows(columns, record_kind), Problems("later")
+    last = [rows.block(names, gathered, file)] if rows.labels else []
     problems.absorb(gathered)
     yield from last
 
@@ -263,11 +252,10 @@ def _add(rows: _Rows, item: Any, line: int, problems: Problems, file: str) -> No
 
 
 def parse_row(
-    text: bytes, line: int, columns: Columns, transform: Crosses | None, record_kind: Callable[[str, str], None],
-    problems: Problems, file: str,
+    text: bytes, line: int, columns: Columns, record_kind: Callable[[str, str], None], problems: Problems, file: str
 ) -> Row | None:  # fmt: skip
     """Return the example of a line of JSON; None if the line is blank or malformed."""
-    rows = _Rows(columns, record_kind, transform)
+    rows = _Rows(columns, record_kind)
     label, optional = columns.label, columns.options.unlabelled
     for item in parse_objects(text, line, problems, file):
         numbered = item if label is None else encode_label(item, label, None, optional)

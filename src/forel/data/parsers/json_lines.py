@@ -13,11 +13,11 @@ from forel.data.buffers import Buffers
 from forel.data.compiled import json_layout as layout
 from forel.data.compiled import scanner
 from forel.data.compiled.layout import COLUMNS, PAD
-from forel.data.features.crosses import Crosses, Entries, transformed_block
+from forel.data.features.crosses import Entries, block_of_entries
 from forel.data.features.hashing import START, hash_name, hash_spans, slots_of_hashes
 from forel.data.features.kinds import OrderedKinds
 from forel.data.features.names import Names, recorded_name
-from forel.data.features.rows import block_from_entries
+from forel.data.features.rows import Examples, block_from_entries
 from forel.data.features.transforms import buckets, signed_log1p
 from forel.data.parsers.columns import Columns
 from forel.data.parsers.dicts import Row, hashes_of, parse_objects, parse_row
@@ -25,7 +25,7 @@ from forel.data.parsers.label_cells import given_words
 from forel.data.problems import Problems
 from forel.data.sources.streams import Chunk, next_line
 
-__all__ = ["JsonFormat", "SpecialKeys", "detect_label_words", "parse_json", "read_chunk", "special_keys"]
+__all__ = ["SpecialKeys", "detect_label_words", "parse_json", "read_chunk", "special_keys"]
 
 KEYS = 1 << 10  # minimum number of rows of the table
 INNER = 1 << 8  # rows of the set of nested keys at first
@@ -95,15 +95,6 @@ def _role(columns: Columns, key: str) -> np.uint64:
     return np.uint64(sum(int(flag) for flag, holds in flags.items() if holds))
 
 
-@dataclass(frozen=True, eq=False)
-class JsonFormat:
-    """The options for reading JSON lines."""
-
-    columns: Columns
-    bits: int
-    transform: Crosses | None = None
-
-
 def detect_label_words(chunks: Iterator[Chunk], columns: Columns) -> tuple[bool, Iterator[Chunk]]:
     """Return whether labels are words, by the options or the first label, and an iterator over all chunks."""
     if columns.label is None or given_words(columns, columns.known) is not None or columns.options.unlabelled:
@@ -124,18 +115,18 @@ def detect_label_words(chunks: Iterator[Chunk], columns: Columns) -> tuple[bool,
 
 
 def parse_json(
-    chunks: Iterable[Chunk], form: JsonFormat, problems: Problems, names: Names | None, file: str, start: Position,
+    chunks: Iterable[Chunk], columns: Columns, problems: Problems, names: Names | None, file: str, start: Position,
     kinds_found: dict[str, str],
 ) -> Iterator[Task]:  # fmt: skip
     """Yield a task for each chunk, and at the end the problems of reading chunks.
 
     ``kinds_found`` receives the kinds of keys.
     """
-    position, buffers, keys = start, Buffers(), special_keys(form.columns)
-    kinds = OrderedKinds(kinds_found, form.columns.known, form.columns.seen)
+    position, buffers, keys = start, Buffers(), special_keys(columns)
+    kinds = OrderedKinds(kinds_found, columns.known, columns.seen)
     for number, chunk in enumerate(chunks):
         after = position._replace(bytes=position.bytes + chunk.length, line=position.line + chunk.lines)
-        read = partial(read_chunk, chunk, form, keys, buffers, names, file, position.line)
+        read = partial(read_chunk, chunk, columns, keys, buffers, names, file, position.line)
         yield partial(_task, read, Problems(problems.on_error), partial(kinds.add, number), after)
         position = after
     yield completed_task(None, problems)
@@ -153,12 +144,13 @@ def _task(
 
 
 def read_chunk(
-    chunk: Chunk, form: JsonFormat, keys: SpecialKeys, buffers: Buffers, names: Names | None, file: str, line: int,
+    chunk: Chunk, columns: Columns, keys: SpecialKeys, buffers: Buffers, names: Names | None, file: str, line: int,
     problems: Problems,
 ) -> tuple[Block, list[tuple[str, str]]]:  # fmt: skip
     """Return the block of a chunk whose first line has the number ``line``, and the keys with kinds of their values."""
-    recording = names is not None or form.transform is not None or form.columns.options.columns
-    rows = _Rows(chunk, form, keys, buffers, recording)
+    options = columns.options
+    recording = names is not None or options.transform is not None or options.columns
+    rows = _Rows(chunk, columns, keys, buffers, recording)
     rows.scan(problems, file, line)
     rows.record_keys()
     return replace(rows.block(problems, names, file, line), size=chunk.length), rows.kinds
@@ -168,9 +160,9 @@ class _Rows:
     """The rows of a chunk; ``recording`` keeps where the names of their entries are."""
 
     def __init__(
-        self, chunk: Chunk, form: JsonFormat, keys: SpecialKeys, buffers: Buffers, recording: bool
+        self, chunk: Chunk, columns: Columns, keys: SpecialKeys, buffers: Buffers, recording: bool
     ) -> None:  # fmt: skip
-        self.chunk, self.form, self.special = chunk, form, keys
+        self.chunk, self.columns, self.special = chunk, columns, keys
         rows, most = chunk.lines, chunk.length // 4 + 1  # an entry has at least two quotes, a letter and a comma
         self.text, self.scratch = chunk.text, buffers.empty(2 * chunk.length + layout.RESERVED + PAD, np.uint8)
         self.counts = np.zeros(layout.SIZE, np.int64)
@@ -223,7 +215,7 @@ class _Rows:
 
     def record_keys(self) -> None:
         """Record which of the keys that options name occur."""
-        columns = self.form.columns
+        columns = self.columns
         if self.counts[layout.ROWS] and (columns.seen.keys is None or columns.named.keys() - columns.seen.keys):
             numbers = self.keys[self.keys[:, layout.STAMP] > 0, layout.ID]
             columns.seen.add_keys({self.special.keys[k - 1] for k in numbers[numbers > 0].tolist()})
@@ -243,8 +235,7 @@ class _Rows:
         at, done = int(counts[layout.AT]), int(counts[layout.LINES])
         after = next_line(self.text, at, self.chunk.length)
         row = parse_row(
-            self.text[at : after - 1].tobytes(), line + done, self.form.columns, self.form.transform, self._record_kind,
-            problems, file,
+            self.text[at : after - 1].tobytes(), line + done, self.columns, self._record_kind, problems, file
         )  # fmt: skip
         counts[layout.AT], counts[layout.LINES] = after, done + 1
         if row is not None:
@@ -266,30 +257,22 @@ class _Rows:
 
     def block(self, problems: Problems, names: Names | None, file: str, line: int) -> Block:
         """Return the rows as a block."""
-        form, rows, size = self.form, int(self.counts[layout.ROWS]), int(self.counts[layout.ENTRIES])
+        options, rows, size = self.columns.options, int(self.counts[layout.ROWS]), int(self.counts[layout.ENTRIES])
         self._transform_numbers()
         indptr, hashes, values = self.indptr[: rows + 1], self.hashes[:size], self.values[:size]
-        labels, importance, lines = self.labels[:rows], self.importance[:rows], self.lines[:rows] + line
-        slots = slots_of_hashes(hashes, form.bits)
+        lines = self.lines[:rows] + line
+        examples = Examples(self.labels[:rows], self.importance[:rows], lines, problems, file)
         if not len(self.records):
-            return block_from_entries(indptr, slots, values, labels, importance, lines, problems, file)
-        records, text = self.records[:size], self._add_extra()
-        if form.transform is not None:
-            kinds = form.transform.kinds_of(text, _outermost(records))
+            return block_from_entries(indptr, slots_of_hashes(hashes, options.bits), values, examples)
+        records, text, kinds, columns = self.records[:size], self._add_extra(), None, None
+        if options.transform is not None:
+            kinds = options.transform.kinds_of(text, _outermost(records))
             kinds[[entry for entry, *_ in self.extra]] = [kind for _, kind, *_ in self.extra]
-            entries = Entries(indptr, hashes, values, kinds, partial(recorded_name, text, records))
-            return transformed_block(
-                entries, labels, importance, lines, form.transform, form.bits, names, problems, file
-            )
-        columns = None
-        if form.columns.options.columns:
+        elif options.columns:
             spaces = hash_spans(text, records[:, 2], records[:, 3], START)
-            columns = slots_of_hashes(np.where(records[:, 2] < records[:, 3], spaces, hashes), form.bits)
-        if names is not None:
-            records[:, 0], records[:, 1] = slots, hashes.view(np.int64)
-            kept = scanner("name_records", "claim_slots")(names.fingerprints, records, 0, size)
-            names.add_records(text, _without_empty_names(records[:kept]))
-        return block_from_entries(indptr, slots, values, labels, importance, lines, problems, file, columns)
+            columns = slots_of_hashes(np.where(records[:, 2] < records[:, 3], spaces, hashes), options.bits)
+        entries = Entries(indptr, hashes, values, kinds, partial(recorded_name, text, records), columns)
+        return block_of_entries(entries, examples, options.transform, options.bits, names)
 
     def _transform_numbers(self) -> None:
         """Transform the numbers of keys with logarithms or buckets."""
@@ -299,15 +282,16 @@ class _Rows:
             key = self.special.keys[number - 1]
             chosen = numbers == number
             at, doubles = entries[chosen], self.doubles[:waiting][chosen]
-            if key in self.form.columns.log:
+            if key in self.columns.log:
                 self.values[at] = signed_log1p(doubles)
                 continue
-            found, which = buckets(doubles, self.form.columns.buckets[key])
+            found, which = buckets(doubles, self.columns.buckets[key])
             namespace = key.encode("utf-8", "surrogatepass")
             words = [(namespace, name.encode()) for name in found]
             self.hashes[at], self.values[at] = hashes_of(words)[which], 1
             if len(self.records):
-                kind = 0 if self.form.transform is None else self.form.transform.kind(namespace)
+                transform = self.columns.options.transform
+                kind = 0 if transform is None else transform.kind(namespace)
                 self.extra += [(at, kind, *words[k]) for at, k in zip(at.tolist(), which.tolist(), strict=True)]
 
     def _add_extra(self) -> NDArray[np.uint8]:
@@ -326,15 +310,6 @@ def _outermost(records: NDArray[np.int64]) -> NDArray[np.int64]:
     tops = records.copy()
     tops[:, 2:4] = records[:, :2]
     return tops
-
-
-def _without_empty_names(records: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return records where the namespace of an empty name is the name."""
-    empty = records[:, 4] == records[:, 5]
-    if empty.any():
-        records[empty, 4:] = records[empty, 2:4]
-        records[empty, 2:4] = 0
-    return records
 
 
 def _is_utf8(chunk: Chunk) -> bool:

@@ -8,7 +8,6 @@ import numpy as np
 
 from forel.data.block import Block
 from forel.data.buffers import Buffers
-from forel.data.features.crosses import Crosses
 from forel.data.features.kinds import add_kind
 from forel.data.features.names import Names
 from forel.data.features.rows import Cells
@@ -37,13 +36,10 @@ __all__ = ["table_blocks"]
 def table_blocks(
     batches: Iterable[NumberedBatch],
     columns: Columns,
-    bits: int,
-    block_bytes: int,
     problems: Problems,
     names: Names | None,
     file: str,
-    transform: Crosses | None = None,
-    kinds_found: dict[str, str] | None = None,
+    kinds_found: dict[str, str],
     from_pandas: bool = False,
 ) -> Iterator[Block]:
     """Yield blocks of the rows of record batches.
@@ -53,9 +49,10 @@ def table_blocks(
     kinds_found : receives the kinds of columns
     from_pandas : whether nulls may have been NaN, so that a null importance is an error; otherwise it is 1
     """
-    found = {} if kinds_found is None else kinds_found
-    required = from_pandas and not columns.options.unlabelled  # predictions do not depend on importances
-    mask, known, buffers = np.uint64((1 << bits) - 1), DictionaryCache(bits), Buffers()
+    options, found = columns.options, kinds_found
+    transform, bits = options.transform, options.bits
+    required = from_pandas and not options.unlabelled  # predictions do not depend on importances
+    known, buffers = DictionaryCache(bits), Buffers()
     for batch, lines in batches:
         used = feature_names(batch.schema, columns)
         derived = derived_columns(batch, used, columns, found, transform is not None)
@@ -78,14 +75,14 @@ def table_blocks(
             values[columns.importance] = _nulls_as_nan(weights) if required else weights
         words = given_words(columns, {**columns.known, **found})
         expected = "a number" if words is None else words.expected
-        size = max(1, block_bytes // (4 * max(1, width)))
+        size = max(1, options.block_bytes // (4 * max(1, width)))
         for start in range(0, batch.num_rows, size):
             rows = slice(start, start + size)
             row_problems = RowProblems(lines[rows], problems, file)
             part = {name: column.slice_rows(rows) for name, column in values.items()}
             cells = Cells.empty(lines[rows].size, len(features), bits, buffers)
             dictionaries.fill(cells, start)
-            block = _block(part, features, columns, bits, mask, row_problems, names, transform, cells, expected)
+            block = _block(part, features, columns, row_problems, names, cells, expected)
             block = block if class_words is None else replace(block, label_words=class_words)
             if derived:
                 chosen = {name: column.slice_rows(rows) for name, column in derived.items()}
@@ -95,19 +92,18 @@ def table_blocks(
 
 
 def _block(
-    part: dict[str, Any], features: list[str], columns: Columns, bits: int, mask: np.uint64, row_problems: RowProblems,
-    names: Names | None, transform: Crosses | None, cells: Cells, expected: str,
+    part: dict[str, Any], features: list[str], columns: Columns, row_problems: RowProblems, names: Names | None,
+    cells: Cells, expected: str,
 ) -> Block:  # fmt: skip
     labels, importance = labels_and_importance(part, columns, row_problems, expected)
+    mask = np.uint64((1 << columns.options.bits) - 1)
     made = [
         fill_numbers(part[name], name, k, columns, cells, mask, row_problems)
         if isinstance(part[name], NumberColumn)
         else part[name].feature(cells, k, name.encode(), mask)
         for k, name in enumerate(features)
     ]
-    return block_from_columns(
-        cells, made, labels, importance, row_problems, bits, names, transform, columns.options.columns
-    )
+    return block_from_columns(cells, made, labels, importance, row_problems, columns.options, names)
 
 
 def _label(

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from forel.learner.settings import Settings as Settings
     from forel.sklearn import FTRLClassifier as FTRLClassifier
     from forel.sklearn import FTRLRegressor as FTRLRegressor
+    from forel.training.compare import compare as compare
     from forel.training.model import Model as Model
     from forel.training.model import evaluate as evaluate
     from forel.training.model import load as load
@@ -53,6 +54,7 @@ _MODULES = {
     **dict.fromkeys(("Model", "evaluate", "load", "predict", "save"), "forel.training.model"),
     "Learner": "forel.learner.learner",
     "Settings": "forel.learner.settings",
+    "compare": "forel.training.compare",
     "read": "forel.data",
     "train": "forel.training.train",
 }

@@ -55,6 +55,8 @@ def test_json_of_commands_about_a_model_can_be_parsed(kind, table):
     assert json.loads(run("inspect", "m", "--json").stdout)["settings"]
     assert json.loads(run("evaluate", table, "--model", "m", "--json").stdout)["rows"] == 40
     assert json.loads(run("explain", table, "--model", "m", "--json").stdout)["contributions"]
+    same = json.loads(run("compare", "m", "m", table, "--json").stdout)
+    assert (same["rows"], same["better"]) == (40, None)
     assert len(run("predict", table, "--model", "m").stdout.splitlines()) == 40
 
 
@@ -79,7 +81,7 @@ def test_json_of_other_commands_can_be_parsed(table, monkeypatch):
 
 def test_every_command_with_json_is_tried_here():
     with_json = {name for name in COMMANDS | DEV if any(p.name == "as_json" for p in load_command(name).params)}
-    assert with_json == {"train", "inspect", "evaluate", "explain", "peek", "survey"}
+    assert with_json == {"train", "inspect", "evaluate", "explain", "peek", "survey", "compare"}
 
 
 def test_names_in_files_reach_the_terminal_and_pages_without_escapes(table):
@@ -96,6 +98,7 @@ def test_names_in_files_reach_the_terminal_and_pages_without_escapes(table):
         run("inspect", "w"),
         run("explain", table, "--model", "w"),
         run("evaluate", table, "--model", "w"),
+        run("compare", "w", "w", table, "--slice", label),
         run("train", table, "--label", "y", "--by", label, "--model", "k", *FEW),
         run("inspect", "k"),
     ]

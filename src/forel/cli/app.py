@@ -22,6 +22,7 @@ COMMANDS = {
     "train": "Train a model on files, in one pass by default.",
     "predict": "Write a prediction for each example.",
     "evaluate": "Measure a model on files: loss, AUC, calibration, confusion.",
+    "compare": "Say which of two models is better on some rows.",
     "explain": "Show the contribution of each feature to a prediction.",
     "inspect": "Show the settings, experts, weights and certificate of a model.",
     "convert": "Convert a model to a smaller one, or write that of one key.",

@@ -56,10 +56,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}
 # The commands that take a flag.
 TRAIN = ("train",)
-LABELLED = ("train", "convert", "evaluate")
-MEASURE = ("train", "evaluate")
-SCORE = ("predict", "evaluate")
-READ = ("train", "convert", "predict", "evaluate", "explain")
+LABELLED = ("train", "convert", "evaluate", "compare")
+MEASURE = ("train", "evaluate", "compare")
+SCORE = ("predict", "evaluate", "compare")
+READ = ("train", "convert", "predict", "evaluate", "compare", "explain")
 ALL = (*READ, "peek")
 # What --help shows; --help-all shows all options.
 COMMON_OPTIONS = frozenset(

@@ -64,7 +64,7 @@ class Comparison:
         if kind not in ("log", "relative"):
             raise refuse("kind", kind, "log or relative")
         self.kind, self.level = kind, level
-        most = LARGEST - LEAST if kind == "log" else 1.0
+        self.largest_difference = most = LARGEST - LEAST if kind == "log" else 1.0
         self._means = MeanSequence(-most, most, level)
         # Rows, Σ d, Σ (d − g)²; the first row that decided, and for which model, 1 or −1; Σ (loss of B − loss of A);
         # the rows at which the probabilities of A and of B were refuted.
@@ -81,18 +81,21 @@ class Comparison:
                 row = int(np.argmin(each >= 0))
                 raise refuse(f"row {row} of {name}", float(each[row]), "a loss of at least 0")
         if self.kind == "log":
-            a, b = np.minimum(a, INFINITE), np.minimum(b, INFINITE)
-            self._follow_ratio(b - a)
-            difference = np.clip(b, LEAST, LARGEST) - np.clip(a, LEAST, LARGEST)
-        else:
-            largest = np.maximum(a, b)
-            part = [np.divide(x, largest, out=np.zeros(x.size), where=largest > 0) for x in (a, b)]
-            difference = np.divide(part[1] - part[0], part[0] + part[1], out=np.zeros(a.size), where=largest > 0)
-        for rows, sums, variation in self._means.follow(difference):
+            self._follow_ratio(np.minimum(b, INFINITE) - np.minimum(a, INFINITE))
+        for rows, sums, variation in self._means.follow(self.differences(a, b)):
             decided = self.state[DECIDED]
             if not decided[0] and (found := self._means.proves(np.abs(sums), variation)).any():
                 first = int(np.argmax(found))
                 decided[:] = rows[first], np.sign(sums[first])
+
+    def differences(self, a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what is compared: bounded differences of the losses of rows."""
+        if self.kind == "log":
+            return np.asarray(np.clip(b, LEAST, LARGEST) - np.clip(a, LEAST, LARGEST))
+        largest = np.maximum(a, b)
+        part = [np.divide(x, largest, out=np.zeros(x.size), where=largest > 0) for x in (a, b)]
+        relative = np.divide(part[1] - part[0], part[0] + part[1], out=np.zeros(a.size), where=largest > 0)
+        return np.asarray(relative)
 
     def _follow_ratio(self, difference: NDArray[np.float64]) -> None:
         ratio = np.cumsum(np.append(self.state[RATIO], difference))

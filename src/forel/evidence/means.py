@@ -120,7 +120,8 @@ class MeanSequence:
     @property
     def means(self) -> Floats:
         """The mean of the numbers of each group; not a number for groups without rows."""
-        return np.divide(self.state[:, 1], self.rows, out=np.full(len(self.state), np.nan), where=self.rows > 0)
+        means = np.divide(self.state[:, 1], self.rows, out=np.full(len(self.state), np.nan), where=self.rows > 0)
+        return np.asarray(means)
 
     def interval(self) -> tuple[Floats, Floats]:
         """Return the ends of the interval of each group, within the range of the numbers."""

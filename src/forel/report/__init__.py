@@ -4,6 +4,7 @@ Plots are small SVGs written here rather than matplotlib's, so that they come wi
 colors from the page, light or dark, and keep their text readable on a phone.
 """
 
+from forel.report.comparison import comparison_page, write_comparison
 from forel.report.page import page, write_report
 
-__all__ = ["page", "write_report"]
+__all__ = ["comparison_page", "page", "write_comparison", "write_report"]

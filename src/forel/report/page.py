@@ -14,7 +14,7 @@ from forel.training.model import Model
 from forel.training.scores import Score, scores, time_sentence
 from forel.training.slices import SliceTable
 
-__all__ = ["page", "write_report"]
+__all__ = ["document", "page", "write_report"]
 
 MAX_WEIGHTS = 20
 SLOT = "slot "  # before the number of a feature without a name
@@ -65,12 +65,17 @@ def page(trained: Model, history: History, *, source: Sequence[str] = (), comman
         tag("section", tag("h2", "Command"), tag("pre", command)) if command else None,
         tag("footer", f"forel {version}".strip()),
     )
+    return document("Training report", main)
+
+
+def document(title: str, main: Element) -> str:
+    """Return a page as text, without scripts or external resources."""
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
-        tag("title", "Training report"),
+        tag("title", title),
         tag("link", rel="icon", href="data:,"),  # so that browsers do not request one
         tag("style", (files("forel.report") / "style.css").read_text("utf-8")),
     )

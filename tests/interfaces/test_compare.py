@@ -1,0 +1,152 @@
+"""Comparing models, predictions and settings: numbers against an oracle, and what the command prints."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import forel
+from forel.cli.app import app
+from forel.learner.settings import Settings
+
+
+def clicks(seed, rows, flip=False):
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(rows):
+        site, hour = rng.choice(["news", "shop", "mail"]), rng.choice(["day", "night"])
+        p = {"news": 0.95, "shop": 0.05, "mail": 0.5}[site]
+        found.append({"site": site, "hour": hour, "click": int(rng.random() < (1 - p if flip else p))})
+    return found
+
+
+def csv(path, rows):
+    path.write_text("site,hour,click\n" + "".join(f"{r['site']},{r['hour']},{r['click']}\n" for r in rows))
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("compare")
+    for name, flip in (("old", True), ("new", False)):
+        rows = clicks(1, 600, flip)
+        forel.train(csv(folder / "train.csv", rows), label="click", bits=8, names=True).save(folder / f"{name}.forel")
+    csv(folder / "today.csv", clicks(2, 900))
+    return folder
+
+
+def oracle(a, b, labels):
+    """Rows that decide and refute, and the mean difference, one row at a time."""
+    rates = [1e-4 * 9000 ** (k / 11) for k in range(12)]
+    width = 2 * math.log(99)
+    total = variation = ratio = 0.0
+    decided = refuted = None
+    for t, (p, q, y) in enumerate(zip(a, b, labels, strict=True)):
+        loss = [-math.log(x if y else 1 - x) for x in (p, q)]
+        ratio += loss[1] - loss[0]
+        refuted = refuted or (t + 1 if ratio >= math.log(20) else None)
+        clipped = [min(max(one, -math.log(0.99)), -math.log(0.01)) for one in loss]
+        d, center = clipped[1] - clipped[0], total / max(t, 1)
+        total, variation = total + d, variation + (d - center) ** 2
+        e = sum(math.exp(r / width * total + (math.log1p(-r) + r) / width**2 * variation) for r in rates) / 12
+        decided = decided or (t + 1 if e >= 40 else None)
+    return decided, refuted, total / len(labels)
+
+
+def test_models_are_compared_as_the_oracle_does_row_by_row(files):
+    rows = clicks(2, 900)
+    found = forel.compare(files / "new.forel", files / "old.forel", files / "today.csv", label="click", slices="site")
+    a, b = (forel.load(files / f"{name}.forel").predict(rows) for name in ("new", "old"))
+    decided, refuted, mean = oracle(a.astype(float), b.astype(float), [row["click"] for row in rows])
+    compared = found.comparison
+    assert (compared.better, compared.decided_after) == ("A", decided)
+    assert compared.refuted_after == (None, refuted)
+    low, high = compared.interval()
+    assert low < mean < high
+    assert found.curve[-1] == (900, low, high)
+    assert str(found).startswith("new.forel is better than old.forel by ")
+    by_site = {one.value: one for one in found.slices["site"]}
+    assert {value: one.rows for value, one in by_site.items()} == {
+        site: sum(row["site"] == site for row in rows) for site in ("news", "shop", "mail")
+    }
+    assert by_site["news"].low > 0.1
+    assert by_site["mail"].low < 0 < by_site["mail"].high
+    row = found.rows[0]
+    assert abs(row.a - row.b) == pytest.approx(np.abs(a - b).max())
+    assert (row.a, row.b, row.label) == pytest.approx((a[row.row], b[row.row], rows[row.row]["click"]))
+    assert {one.name for one in found.features[:2]} == {"site^news", "site^shop"}
+
+
+def test_predictions_give_the_same_as_their_models(files, tmp_path):
+    rows = clicks(2, 900)
+    paths = []
+    for name in ("new", "old"):
+        values = forel.load(files / f"{name}.forel").predict(rows)
+        path = tmp_path / f"{name}.txt"
+        # Some lines have a tag, as those of forel predict.
+        path.write_text("".join(f"{v:.9g}{' tag' * (k % 2)}\n" for k, v in enumerate(values)))
+        paths.append(path)
+    labels = tmp_path / "labels.txt"
+    labels.write_text("".join(f"{row['click']}\n" for row in rows))
+    models = forel.compare(files / "new.forel", files / "old.forel", rows, label="click")
+    for source, reading in ((labels, {}), (rows, {"label": "click"}), (files / "today.csv", {"label": "click"})):
+        found = forel.compare(*paths, source, **reading)
+        assert found.comparison.decided_after == models.comparison.decided_after
+        assert found.comparison.interval() == pytest.approx(models.comparison.interval(), abs=1e-6)
+
+
+def test_settings_are_trained_side_by_side():
+    rows = clicks(3, 800)
+    found = forel.compare(Settings(alpha=0.5), Settings(alpha=1e-4), rows, label="click", bits=8)
+    assert found.comparison.better == "A"
+    trained = forel.train(rows, Settings(alpha=0.5), label="click", bits=8)
+    assert found.losses[0] == pytest.approx(trained.report.loss, rel=1e-6)
+
+
+def test_numbers_are_compared_without_a_range_of_labels():
+    rng = np.random.default_rng(0)
+    labels = rng.standard_t(1.5, 4000) * 1e6
+    near, far = labels + rng.normal(size=4000), labels + 3 * rng.normal(size=4000)
+    found = forel.compare(near, far, labels)
+    assert found.comparison.better == "A"
+    assert " % of the sum of their losses" in str(found)
+    relative = ((far - labels) ** 2 - (near - labels) ** 2) / ((far - labels) ** 2 + (near - labels) ** 2)
+    low, high = found.comparison.interval()
+    assert low < relative.mean() < high
+    assert forel.compare(near, far, labels * 1.0, loss="absolute").comparison.better == "A"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "source", "message"),
+    [
+        ([0.5, 0.5], [0.5], [1, 0], "predictions: got '1 of them'"),
+        ([0.5, np.nan], [0.5, 0.5], [1, 0], "row 1 of predictions: got nan"),
+        ([0.5, 2.0], [0.5, 0.5], [1, 0], "expected squared loss, as that of a|expected log-loss|the loss log-loss"),
+        ([], [], [], "no rows"),
+    ],
+)
+def test_bad_input_is_named(a, b, source, message):
+    with pytest.raises(ValueError, match=message):
+        forel.compare(a, b, np.array(source, float))
+
+
+def test_the_command_prints_a_sentence_json_and_a_page(files, tmp_path):
+    runner = CliRunner()
+    paths = [str(files / "new.forel"), str(files / "old.forel"), str(files / "today.csv")]
+    options = ["--label", "click", "--slice", "site", "--report", str(tmp_path / "page.html")]
+    shown = runner.invoke(app, ["compare", *paths, *options])
+    assert shown.exit_code == 0, shown.output
+    assert shown.output.startswith("new.forel is better than old.forel by 1.")
+    assert "no matter when you looked; decided after" in shown.output
+    page = (tmp_path / "page.html").read_text()
+    assert "<polyline" in page
+    assert "By site" in page
+    printed = runner.invoke(app, ["compare", "--json", "default", "alpha=0.0001", paths[2], "--label", "click"])
+    values = json.loads(printed.output)
+    assert (values["better"], values["a"], values["rows"]) == ("A", "default", 900)
+    assert values["low"] > 0
+    wrong = runner.invoke(app, ["compare", "alfa=1", "default", paths[2], "--label", "click"])
+    assert wrong.exit_code
+    assert "got 'alfa', expected the name of a setting" in wrong.output

@@ -153,3 +153,16 @@ def test_a_model_stores_the_options_of_its_text(tmp_path, interpreted):
     usual = {"header": True, "decimal": ".", "separator": ","}
     found = forel.predict(stored, tmp_path / "new.csv")
     np.testing.assert_array_equal(found, forel.predict(stored, tmp_path / "plain.csv", **usual))
+
+
+def count(text):
+    return sum(map(len, read(io.BytesIO(text.encode()), format="csv", unlabelled=True)))
+
+
+@pytest.mark.parametrize("row", [",,", '"",,', " , ,", '"","",""'])
+def test_a_row_of_empty_cells_is_a_row_and_has_a_prediction(row):
+    assert count(f"a,b,c\n1,2,u\n{row}\n\n3,4,v\n") == 3
+
+
+def test_an_empty_line_of_a_column_is_no_row():
+    assert (count("a\n1\n\n3\n"), count('a\n1\n""\n3\n')) == (2, 3)

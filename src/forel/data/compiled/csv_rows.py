@@ -131,8 +131,9 @@ def split(text, length, separator, starts, stops, lines, wrong, found):
     """Find the cells of rows that are as wide as the header; ``found`` receives the numbers of rows and of malformed
     ones, and whether any cell is escaped.
 
-    Rows of empty cells are skipped. An escaped cell, whose bytes are not contiguous, has ~stop in ``stops``. ``wrong``
-    receives line, begin, end and number of cells of malformed rows; OPEN for one that ends within quotes.
+    Empty lines are skipped, rows of empty cells are not. An escaped cell, whose bytes are not contiguous, has ~stop in
+    ``stops``. ``wrong`` receives line, begin, end and number of cells of malformed rows; OPEN for one that ends within
+    quotes.
     """
     width = np.uint64(starts.shape[1])
     base = address(text)
@@ -151,12 +152,10 @@ def split(text, length, separator, starts, stops, lines, wrong, found):
                 if i == 0:
                     i = stop
                     break
+                something = True
                 if end == 0:
                     escapes = True
                     end = ~(i - base) + base
-                    something = True
-                else:
-                    something = something or end > start
             else:
                 i = plain_end(i, separators)
                 end = i
@@ -180,7 +179,7 @@ def split(text, length, separator, starts, stops, lines, wrong, found):
                 i = line_end(begin)  # the end of the row, unless it has several lines
                 wrong[bad, 0], wrong[bad, 1], wrong[bad, 2] = line, begin - base, min(i, stop) - base
                 bad += ONE
-        elif something:
+        elif something or width > ONE:
             lines[row] = line
             row += ONE
             escaped = escaped or escapes

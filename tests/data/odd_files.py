@@ -161,6 +161,7 @@ ODD_FILES = (
     OddFile("misspelled_label.csv", _labels(["yes", "no"]) + b"7,no\n" * 4000 + b"7,nno\n", rows=4041,
             says=("'nno'", "close to 'no'", "classes")),
     OddFile("one_two.csv", _labels(["1", "2"])),
+    OddFile("true_false.csv", _labels(["True", "False"])),
     OddFile("mixed_labels.csv", _labels(["1", "0", "unknown"]), rows=None, says=("line 4", "'unknown'", "on_error"),
             remedy={"on_error": "skip"}),
     OddFile("missing_labels.csv", _labels(["1", "0", ""])),
@@ -177,6 +178,9 @@ ODD_FILES = (
     OddFile("lists_in_lines.jsonl", b"[1, 2]\n[0, 3]\n", rows=None, says=("line 1", "a dict of features")),
     OddFile("trailing_commas.jsonl", _json_lines(_json_rows()).replace(b"}\n", b"},\n"), rows=None,
             says=("line 1", "comma")),
+    OddFile("true_false.jsonl", _json_lines([{**row, "y": row["y"] > 0} for row in _json_rows()])),
+    OddFile("objects_in_a_list.jsonl", _json_lines(_json_rows(items=[{"id": 1}])), rows=None,
+            says=("line 1", "items", "ignore"), remedy={"ignore": ["items"]}),
     OddFile("nan.jsonl", _json_lines([*_json_rows(), {"size": float("nan"), "y": 1}]), rows=None,
             says=("line 41", "size", "null")),
     OddFile("word_among_labels.jsonl", _json_lines([*_json_rows(), {"size": 1, "y": "Not yet rated"}]), rows=None,
@@ -194,6 +198,9 @@ ODD_FILES = (
     # Line formats
     OddFile("no_bar.vw", LINES.encode() + b"1 a b\n", None, rows=None, says=("line 41", r"'\|'")),
     OddFile("labels.vw", LINES.encode(), "y", rows=None, says=("label", "vw")),
+    OddFile("three_labels.vw", LINES.replace("-1 |", "2 |").encode() + b"3 |a w\n", None, 41),
+    OddFile("some_labels.vw", LINES.encode() + b" |a w\n", None, 41),
+    OddFile("three_labels.svm", b"0 1:0.5\n1 3:1\n2 1:1\n" * 10, None, 30),
     OddFile("numbers.svm", b"1 1:0.5 7:2\n0 3:1\n", None, rows=2),
     OddFile("header.svm", b"y features\n1 1:0.5\n", None, rows=None, says=("line 1", "a number")),
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 import io
 import json
+import shlex
 import subprocess
 
 import pytest
@@ -182,6 +183,27 @@ def test_a_row_that_cannot_be_read_is_shown_and_left_out(tmp_path):
     assert "Malformed: 1 row, which --on-error skip leaves out; " in shown
     assert "a.csv, line 20: got 3 columns" in shown
     assert "--label y --on-error skip --model" in shown
+
+
+def test_tables_that_are_read_as_text_of_vw_name_the_format(tmp_path):
+    (tmp_path / "pipes.txt").write_text("x|y\n" + "3|1\n" * 9)
+    (tmp_path / "unlabelled.vw").write_text("|a x\n" * 9)
+    for name in ("pipes.txt", "unlabelled.vw"):
+        found = CliRunner().invoke(app, ["peek", str(tmp_path / name)])
+        assert (found.exit_code, found.stderr.split(":")[1].split(",")[-1]) == (2, " line 1")
+        assert "got no label, expected a number; or another --format than vw" in found.stderr.replace("\n", " ")
+
+
+def test_files_with_odd_names_are_arguments_of_a_shell(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("--dash.csv", "two words.csv"):
+        (tmp_path / name).write_text("x,y\n" + "1,0\n2,1\n" * 9)
+        shown = CliRunner(env={"COLUMNS": "200"}).invoke(app, ["peek", "--", name]).stdout
+        words = shlex.split(next(line for line in shown.splitlines() if line.startswith("Train: ")))
+        assert words[3] == name.replace("--dash", "./--dash")
+    (tmp_path / "no label.csv").write_text("x\n" + "".join(f"w{k}\n" for k in range(9)))
+    shown = CliRunner(env={"COLUMNS": "200"}).invoke(app, ["peek", "no label.csv"]).stdout
+    assert "such as: forel peek 'no label.csv' --label x" in shown
 
 
 @pytest.mark.filterwarnings("ignore:overflow")  # of uncompiled kernels

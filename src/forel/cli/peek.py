@@ -88,8 +88,9 @@ def _print(found: Any, command: str | None) -> None:
         elif found.classes is not None:
             say(f"Labels: {found.classes} classes.", err=False)
         elif found.label is None:
-            name = shlex.quote(found.columns[-1].name)
-            say(f"No column looks like a label; name it, such as: forel peek {found.file} --label {name}", err=False)
+            name = _quoted(found.columns[-1].name)
+            file = _quoted(found.arguments()[0])
+            say(f"No column looks like a label; name it, such as: forel peek {file} --label {name}", err=False)
         if found.formatted:
             names = ", ".join(found.formatted)
             hint = "currencies, percent signs and thousands separators make words of numbers; remove them"

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import re
 import warnings
 from collections import Counter
@@ -13,11 +14,14 @@ from io import BytesIO, StringIO
 from itertools import islice
 from typing import Any
 
+import numpy as np
+
 from forel.data.features.dates import AMBIGUOUS, date_order
 from forel.data.labels import LabelWords, kind_of_words, word_sign
 from forel.data.options import ReadOptions
 from forel.data.parsers.arrow_batches import arrow_batches, parquet_batches
 from forel.data.parsers.csv_header import distinct_names, format_of, separator_of
+from forel.data.problems import Malformed
 from forel.data.reader import read
 from forel.data.sources.files import single_sources
 from forel.data.sources.streams import open_stream
@@ -151,7 +155,7 @@ class Summary:
 
     def arguments(self) -> list[str]:
         """Return the arguments of ``forel train`` for this file."""
-        arguments = [self.file]
+        arguments = [f"./{self.file}" if self.file.startswith("-") and self.file != "-" else self.file]
         for name, value in self.reading().items():
             flag = f"--{name.replace('_', '-')}"
             if name == "header":
@@ -225,15 +229,23 @@ def _checked(found: Summary, source: Any, most: int) -> Summary:
     """Return a summary with the number of rows that training cannot read; raise if these are the most."""
     given = found.given if isinstance(source, str) else replace(found.given, encoding=None)  # bytes are UTF-8 by now
     reader = read(source, options=given, **{**found.reading(), "format": found.format, "on_error": "skip"})
-    rows = 0
+    rows, values, problems = 0, set[float](), reader.problems
     with warnings.catch_warnings(action="ignore"):  # the summary has what they say
         for block in reader:
-            rows += len(block)
+            missing = np.flatnonzero(np.isnan(block.labels) & (not found.columns))
+            for row in missing:
+                line = block.line + row if block.lines is None else block.lines[row]
+                expected = f"a number; or another format (--format) than {found.format}"
+                problems.record(Malformed(block.file, int(line), None, "no label", expected))
+            rows += len(block) - len(missing)
+            values.update(block.labels.tolist())
             if rows >= most:
                 break
-    problems = reader.problems
     if problems.count > MOST_MALFORMED * (rows + problems.count):
         raise ValueError(problems.messages[0])
+    if not found.columns:  # labels are known only now
+        labels = [value for value in values if not math.isnan(value)]
+        found = replace(found, regression=_numeric_labels(labels, found.options) != (None, False))
     return replace(found, malformed=problems.count, problem=next(iter(problems.messages), ""))
 
 
@@ -344,7 +356,8 @@ def _numeric_labels(cells: list[Any], options: ReadOptions) -> tuple[str | None,
     texts: dict[float, str] = {}
     for cell in cells:
         if cell is not None and _is_number(cell, options) and (text := str(cell).strip()):
-            texts.setdefault(float(text.replace(options.decimal, ".")), text)
+            value = parse_number(text.replace(options.decimal, ".").encode())
+            texts.setdefault(math.nan if value is None else value, text)
     values = sorted(texts)
     if (len(values) <= 2 and all(0 <= value <= 1 for value in values)) or values in ([-1.0, 1.0], [-1.0]):
         return None, False

@@ -113,7 +113,7 @@ class _Rows:
             within = namespace + b"^" + name if namespace else name
             for word in (value,) if isinstance(value, str) else value:
                 if not isinstance(word, str):
-                    raise _Wrong(key, f"{word!r} in a list", "a string")
+                    raise _Wrong(key, f"{word!r} in a list", "a string; ignore (--ignore) leaves out the column")
                 if word:
                     self.names.append((within, _bytes(word)))
                     self.values.append(1.0)

@@ -143,3 +143,20 @@ def test_one_row_is_not_called_rows():
     assert not [each for each in found if "1 rows" in each]
     assert "on this row" in found[0]
     assert "over 1 row, which" in str(mixed.learner.guarantee())
+
+
+@pytest.mark.filterwarnings("ignore:labels are sorted")
+def test_sorted_labels_are_no_sign_of_a_column_that_is_known_after_them():
+    rows = [{"x": k % 7, "y": int(k >= 4000)} for k in range(8000)]
+    trained = forel.train(rows, ONE, label="y", bits=4, passes=1, holdout=10)
+    assert trained.training.holdout.auc > 0.999
+    assert trained.training.leak is None
+    shuffled = [{"copy": row["y"], **row} for row in np.random.default_rng(0).permutation(rows)[:2000]]
+    with pytest.warns(UserWarning, match="the column 'copy' alone predicts nearly all labels"):
+        forel.train(shuffled, ONE, label="y", bits=4)
+
+
+def test_a_large_negative_r2_has_few_digits():
+    rows = [{"x": 1, "y": 1e7 + k % 3} for k in range(50)]
+    report = forel.train(rows, Settings("squared", alpha=1.0), label="y", bits=4).report
+    assert len({name: text for _, name, text in report.lines("")}["R²"]) <= 10

@@ -231,7 +231,7 @@ class Report:
         if self.baseline_rmse is not None:
             lines.append(("baseline_rmse", "RMSE of the mean label", number_text(self.baseline_rmse)))
         if self.r2 is not None:
-            lines.append(("r2", "R²", f"{self.r2:.4f}"))
+            lines.append(("r2", "R²", f"{self.r2:.4f}" if self.r2 > -1000 else f"{self.r2:.4g}"))
         means = (("mean_label", self.mean_label), ("mean_prediction", self.mean_prediction))
         known = ((field, value) for field, value in means if value is not None and not math.isnan(value))
         return [*lines, *((field, field.replace("_", " "), number_text(value)) for field, value in known)]

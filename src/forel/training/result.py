@@ -75,6 +75,8 @@ class Training:
     def leak(self) -> str | None:
         """The sentence on columns that may be known only after the labels; None without a sign of one."""
         sentence = leak_warning(self.columns)
+        if self.label_order is not None and self.label_order.warning() is not None:
+            return sentence  # where labels follow one another, the rows before tell them
         for rows, report in (("the rows held out", self.holdout), ("the rows before they were learned", self.report)):
             if sentence is None and report is not None:
                 sentence = auc_warning(rows, report)

@@ -14,7 +14,7 @@ import numpy as np
 NUMBER = r"-?[0-9](?:[0-9.,]*[0-9])?(?:[eE][+-]?[0-9]+)?"
 FIRST = (
     rf"(?P<learner>this model|the mixture|the expert .+?) had an average loss(?P<unit> per unit of importance)? of "
-    rf"(?P<own>{NUMBER}) on these (?P<rows>[0-9,]+) rows"
+    rf"(?P<own>{NUMBER}) on (?:this row|these (?P<rows>[0-9,]+) rows)"
 )
 MODELS = (
     r"of (?P<features>these (?:2\^\d+ hashed |[0-9,]+ hashed )?features)"
@@ -37,12 +37,12 @@ CERTIFICATE = re.compile(
 )
 NOTHING = re.compile(rf"{FIRST}\. No average loss is ruled out for fixed linear models {MODELS}{NEEDED}")
 VOID = re.compile(
-    r"nothing is proved of the losses of fixed linear models of these .*?features.* on these (?:[0-9,]+ )?rows, "
-    r"because .+"
+    r"nothing is proved of the losses of fixed linear models of these .*?features.* on "
+    r"(?:this row|these (?:[0-9,]+ )?rows), because .+"
 )
 MIXTURE = re.compile(
     rf"within (?P<bound>{NUMBER}) per (?P<unit>example|unit of importance) of the best of (?P<count>\d+) "
-    rf"(settings|experts)(?P<clipped>, predictions clipped to the labels seen before,)? over (?P<rows>[0-9,]+) rows, "
+    rf"(settings|experts)(?P<clipped>, predictions clipped to the labels seen before,)? over (?P<rows>[0-9,]+) rows?, "
     rf"which is (?P<name>.+) \((?P<other>{NUMBER}) per (example|unit of importance)\)"
 )
 
@@ -181,7 +181,7 @@ def certificate_violation(words, loss, features, labels, importance, own, learne
         return "fewer slots have several names"
     if (found["unit"] is None) != bool((importance == 1).all()):
         return "it does not say what the average is per"
-    if number(found["rows"]) != len(labels):
+    if number(found["rows"] or "1") != len(labels) or found["rows"] == "1":
         return f"there were {len(labels)} rows"
     if abs(number(found["own"]) - own) > half_unit(found["own"]) + 1e-6 * (1 + abs(own)):
         return f"the learner had {own:.9g}"

@@ -15,6 +15,7 @@ True
 """
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 from forel.version import __version__ as __version__
@@ -28,12 +29,14 @@ if TYPE_CHECKING:
     from forel import losses as losses
     from forel import mlflow as mlflow
     from forel import onnx as onnx
+    from forel import optax as optax
     from forel import ray as ray
     from forel import report as report
     from forel import river as river
     from forel import sklearn as sklearn
     from forel import store as store
     from forel import theory as theory
+    from forel import torch as torch
     from forel import training as training
     from forel.data import read as read
     from forel.learner.learner import Learner as Learner
@@ -59,18 +62,21 @@ _MODULES = {
     "train": "forel.training.train",
 }
 _PACKAGES = (
-    *("cli", "data", "evidence", "experts", "learner", "losses", "mlflow", "onnx"),
-    *("ray", "report", "river", "sklearn", "store", "theory", "training"),
+    *("cli", "data", "evidence", "experts", "learner", "losses", "mlflow", "onnx", "optax"),
+    *("ray", "report", "river", "sklearn", "store", "theory", "torch", "training"),
 )
 __all__ = sorted([*_MODULES, *_PACKAGES])
 
 
-def __getattr__(name: str) -> Any:
-    if name in _PACKAGES:
-        return importlib.import_module(f"forel.{name}")
-    if name not in _MODULES:
-        raise AttributeError(f"module 'forel' has no attribute {name!r}; it has {', '.join(__all__)}")
-    return getattr(importlib.import_module(_MODULES[name]), name)
+if not TYPE_CHECKING:  # type checkers know the names above, and that there are no others
+
+    def __getattr__(name: str) -> Any:
+        if name in _PACKAGES:
+            return importlib.import_module(f"forel.{name}")
+        if name not in _MODULES:
+            message = f"module 'forel' has no attribute {name!r}; it has {', '.join(__all__)}"
+            raise AttributeError(message, name=name, obj=sys.modules[__name__])  # Python suggests a name like it
+        return getattr(importlib.import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

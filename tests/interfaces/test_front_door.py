@@ -12,10 +12,12 @@ import pytest
 import forel
 
 ROOT = pathlib.Path(__file__).parents[2]
-INTERFACES = {"cli", "mlflow", "onnx", "ray", "report", "river", "sklearn"}
+INTERFACES = {"cli", "mlflow", "onnx", "optax", "ray", "report", "river", "sklearn", "torch"}
 PACKAGES = {"data", "experts", "learner", "losses", "store", "theory", "training"} | INTERFACES
 CLICKS = [{"site": "news", "click": 1}, {"site": "shop", "click": 0}] * 20
-WITHOUT_EXTRAS = "import sys; sys.modules.update(river=None, cvxpy=None, matplotlib=None); import forel; "
+WITHOUT_EXTRAS = (
+    "import sys; sys.modules.update(river=None, cvxpy=None, matplotlib=None, jax=None, torch=None); import forel; "
+)
 
 
 def python(code):
@@ -50,7 +52,7 @@ for name in {names}:
     print([completer.complete(name + ".", k) for k in range(40)])
     print("next module:")
 """
-DOCUMENTED = ["forel.river", "forel"]  # inner packages first, before help imports them
+DOCUMENTED = ["forel.river", "forel.torch", "forel.optax", "forel"]  # inner packages first, before help imports them
 
 
 @pytest.fixture(scope="module")

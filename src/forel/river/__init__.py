@@ -3,9 +3,9 @@
 Needs the extra ``river``, but only when a model is used: without it this module is importable and empty.
 """
 
-import importlib
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from forel.extras import lazy
 
 if TYPE_CHECKING:
     from forel.river.classifier import LinearClassifier
@@ -15,24 +15,4 @@ if TYPE_CHECKING:
 __all__ = ["LinearClassifier", "LinearRegressor", "model_of"]
 
 _HOMES = {"LinearClassifier": "classifier", "LinearRegressor": "regressor", "model_of": "stored"}
-_REQUIRED = ("river", "narwhals")
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'forel.river' has no attribute {name!r}; it has {', '.join(__all__)}")
-    missing = _missing()
-    if missing:
-        raise ModuleNotFoundError(
-            f"forel.river needs {' and '.join(missing)}; install the extra: pip install 'forel[river]'"
-        )
-    return getattr(importlib.import_module(f"forel.river.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    # Completion and help read every name listed here.
-    return [] if _missing() else __all__
-
-
-def _missing() -> list[str]:
-    return [package for package in _REQUIRED if find_spec(package) is None]
+__getattr__, __dir__ = lazy(__name__, _HOMES, ("river", "narwhals"))

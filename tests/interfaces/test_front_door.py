@@ -13,7 +13,7 @@ import forel
 
 ROOT = pathlib.Path(__file__).parents[2]
 INTERFACES = {"cli", "mlflow", "onnx", "optax", "ray", "report", "river", "sklearn", "torch"}
-PACKAGES = {"data", "experts", "learner", "losses", "store", "theory", "training"} | INTERFACES
+PACKAGES = {"data", "evidence", "experts", "learner", "losses", "store", "theory", "training"} | INTERFACES
 CLICKS = [{"site": "news", "click": 1}, {"site": "shop", "click": 0}] * 20
 WITHOUT_EXTRAS = (
     "import sys; sys.modules.update(river=None, cvxpy=None, matplotlib=None, jax=None, torch=None); import forel; "

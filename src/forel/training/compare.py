@@ -19,7 +19,7 @@ from forel.notebook import card, plain
 from forel.store.serving import number_of_classes
 from forel.training.classes import metrics_for
 from forel.training.label_order import LabelOrderWarning
-from forel.training.labels import label_encoder
+from forel.training.labels import LabelEncoder
 from forel.training.model import Model, as_model
 from forel.training.progress import Progress
 from forel.training.scoring import predict_blocks
@@ -268,7 +268,7 @@ def _of_model(model: Model, source: Any, threads: int | None, reading: Mapping[s
 
     def rows() -> Iterator[_Rows]:
         problems = Problems(reading.get("on_error") or "raise")
-        labels = label_encoder(model.settings, problems, number_of_classes(model.learner), model.classes or ())
+        labels = LabelEncoder(model.settings, problems, number_of_classes(model.learner), model.classes or ())
         options = {"unlabelled": False, **reading}
         for block, margins in predict_blocks(model, source, threads, problems, **options):
             encoded, valid = labels.encode(block)

@@ -164,16 +164,6 @@ def test_words_among_numbers_have_names_and_crosses():
     assert names == [{"age", "code^b", "age*code^b"}, {"age^unknown", "code^b", "age^unknown*code^b"}]
 
 
-def test_kinds_survive_a_cache(tmp_path):
-    (tmp_path / "1.csv").write_bytes(csv(ROWS))
-    forel.train(str(tmp_path / "1.csv"), SETTINGS, label="click", bits=BITS, cache=tmp_path / "c")
-    stored = forel.train(str(tmp_path / "1.csv"), SETTINGS, label="click", bits=BITS, cache=tmp_path / "c")
-    assert stored.extra["reading"]["kinds"] == {"age": "number", "code": "category"}
-    stored = forel.train(str(tmp_path / "c"), SETTINGS, bits=BITS)
-    assert stored.extra["reading"]["kinds"] == {"age": "number", "code": "category"}
-    assert forel.evaluate(stored, str(tmp_path / "c")).report.rows == len(ROWS)
-
-
 def test_kinds_survive_a_checkpoint(tmp_path):
     paths = [tmp_path / "1.csv", tmp_path / "2.csv"]
     paths[0].write_bytes(csv(ROWS[:8]))

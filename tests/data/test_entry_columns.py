@@ -111,7 +111,7 @@ def test_later_passes_have_the_same_columns(tmp_path, shuffle):
     path = tmp_path / "rows.csv"
     path.write_bytes(sources()["csv"])
     options = read(str(path), **OPTIONS).options
-    with Passes(str(path), options, number=2, cache=tmp_path / "cache", shuffle=shuffle) as passes:
+    with Passes(str(path), options, number=2, shuffle=shuffle) as passes:
         for number in (1, 2):
             block = concatenate(list(passes.blocks(number)))
             for k, row in enumerate(block.numbers.tolist()):

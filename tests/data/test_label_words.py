@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import forel
-from forel.data import Problems, ReadOptions, concatenate, read
+from forel.data import ReadOptions, concatenate, read
 from forel.data.features.kinds import validate_kinds
 from forel.data.labels import LabelWords, choose_words
 from forel.data.pipeline import ordered_blocks
-from forel.data.sources.row_cache import CacheWriter
 
 SETTINGS = forel.Settings(alpha=1.0)
 PAIRS = [
@@ -149,8 +148,8 @@ def test_kinds_of_labels_are_validated():
 LARGE = [10000009.6, 10000000.4, -0.1, 1e30]
 
 
-@pytest.mark.parametrize("form", ["vw", "svmlight", "csv", "jsonl", "dicts", "table", "cache"])
-def test_labels_are_the_nearest_doubles(form, tmp_path):
+@pytest.mark.parametrize("form", ["vw", "svmlight", "csv", "jsonl", "dicts", "table"])
+def test_labels_are_the_nearest_doubles(form):
     rows = [{"x": 1.0, "y": label} for label in LARGE]
     text = {
         "vw": "".join(f"{y!r} |a x\n" for y in LARGE),
@@ -159,13 +158,6 @@ def test_labels_are_the_nearest_doubles(form, tmp_path):
         "jsonl": "".join(json.dumps(row) + "\n" for row in rows),
     }
     source = {"dicts": rows, "table": pa.Table.from_pylist(rows)}.get(form)
-    if form == "cache":
-        with (tmp_path / "c").open("wb") as file:
-            writer = CacheWriter(file, {"options": ReadOptions(label="y").meaning})
-            for block in read(rows, label="y"):
-                writer.add(block)
-            writer.close(Problems())
-        source = tmp_path / "c"
     source = io.BytesIO(text[form].encode()) if source is None else source
     label = {} if form in ("vw", "svmlight") else {"label": "y"}
     found = concatenate(read(source, form if form in text else None, **label))

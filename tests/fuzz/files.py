@@ -1,4 +1,4 @@
-"""Damaged model files, checkpoints and caches of rows: only ever sentences, or the same numbers as before the damage.
+"""Damaged model files and checkpoints: only ever sentences, or the same numbers as before the damage.
 
 Bytes are flipped, cut, added, moved and overwritten; and numbers and fields are changed under checksums that are made
 right again. A process of its own opens each file, so that a crash or a hang is noticed and the next one goes on.
@@ -20,11 +20,8 @@ import numpy as np
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from forel.data import Block, Problems, concatenate, read
-from forel.data.sources.row_cache import CacheWriter
 from forel.store.header import canonical_json
 from forel.training.model import load
-from forel.training.row_cache import write_cache
 from forel.training.scoring import predict_blocks
 from tests.files import make
 from tests.fuzz.command import command
@@ -40,9 +37,6 @@ PARTS = ("indptr", "indices", "values", "labels", "importance")
 
 def digest(path):
     """Return the content of a file as numbers to compare."""
-    if path.suffix == ".cache":
-        block = concatenate(read(path, bits=BITS))
-        return [zlib.crc32(getattr(block, part).tobytes()) for part in PARTS]
     stored = load(path)
     if "reading" in stored.extra:
         with make.text() as source:
@@ -147,8 +141,6 @@ def damaged(rng, data):
 
 def forged(rng, source, path):
     """Write a file with other numbers or fields, under valid checksums; return a description of the change."""
-    if source.suffix == ".cache":
-        return forged_cache(rng, source, path)
     with safe_open(source, framework="numpy") as file:
         header = json.loads(file.metadata()["forel"])
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -195,29 +187,15 @@ def change_array(rng, arrays, name):
     return done
 
 
-def forged_cache(rng, source, path):
-    """Write a cache whose arrays have invalid numbers."""
-    block = concatenate(read(source, bits=BITS))
-    arrays = {part: getattr(block, part).copy() for part in PARTS}
-    done = change_array(rng, arrays, rng.choice(PARTS))
-    with path.open("wb") as file:
-        writer = CacheWriter(file, {"options": {"bits": rng.choice((BITS, BITS, BITS, 3, 31, 33))}, "sources": None})
-        with np.errstate(all="ignore"):
-            writer.add(Block(**arrays))
-        writer.close(Problems())
-    return done
-
-
 def run(seconds, seed=0):
     """Damage files for some seconds, print what was tried, and return how often; undocumented errors are raised."""
     rng, until, tried = random.Random(seed), time.monotonic() + seconds, Counter()
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
         (folder / "clicks.vw").write_text(make.TEXT)
-        write_cache(folder / "clicks.vw", folder / "rows.cache", bits=BITS, block_bytes=400)
         with uncompiled():
             make.write_all(folder)
-        wholes = [*sorted(folder.glob("*.forel")), *[folder / "rows.cache"] * 5]
+        wholes = sorted(folder.glob("*.forel"))
         opener = Opener()
         try:
             known = {path: opener(path) for path in wholes}

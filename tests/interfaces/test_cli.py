@@ -141,13 +141,6 @@ def test_no_bias_is_a_setting_that_a_continued_model_has_to_share(rows, tmp_path
     assert done.exit_code == 2
 
 
-def test_a_cache_has_a_limit_of_lines(rows, tmp_path):
-    done = run("train", rows, *FEW, "--line-limit", 4, "--keep-cache", tmp_path / "c")
-    assert done.exit_code == 2
-    assert "a.vw" in done.stderr
-    assert run("train", rows, *FEW, "--line-limit", 100, "--keep-cache", tmp_path / "c").exit_code == 0
-
-
 def test_names_that_look_like_codes_of_emoji_are_printed_unchanged(tmp_path, interpreted):
     table, model = tmp_path / "a.csv", tmp_path / "m.forel"
     table.write_text("mood,y\n" + ":heart:,1\nsad,0\n" * 20)
@@ -212,7 +205,6 @@ def test_a_terminal_that_lacks_characters_shows_all_tables_and_predictions_are_u
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--by", "f", "--keep-cache", "c"], "--keep-cache: got 'c', expected none with --by; it is for one model"),
         (["--fallback"], "--fallback is not available without --by"),
     ],
 )

@@ -1,7 +1,6 @@
 """Rows in random order: all of them, in an order that depends on the seed and the pass alone."""
 
 import io
-from contextlib import ExitStack
 
 import numpy as np
 import pytest
@@ -10,8 +9,8 @@ import forel
 from forel.data import Block, read
 from forel.data.block import take_rows
 from forel.learner.settings import Settings
-from forel.training import row_cache
-from forel.training.row_cache import ShuffledRows
+from forel.training import shuffle
+from forel.training.shuffle import ShuffledRows
 
 ONE = Settings(alpha=1.0)
 ROWS = 200
@@ -19,8 +18,8 @@ ROWS = 200
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch, interpreted):
-    monkeypatch.setattr(row_cache, "GROUP", 16)
-    monkeypatch.setattr(row_cache, "POOL", 3)
+    monkeypatch.setattr(shuffle, "GROUP", 16)
+    monkeypatch.setattr(shuffle, "POOL", 3)
 
 
 def csv_text(rows=ROWS):
@@ -28,10 +27,9 @@ def csv_text(rows=ROWS):
 
 
 def order(seed=1, pass_number=1, block_bytes=1 << 20, first=0):
-    with ExitStack() as stack:
-        reader = read(io.BytesIO(csv_text()), "csv", label="y", bits=10, ignore=["z"], block_bytes=block_bytes)
-        blocks = ShuffledRows(reader, stack, seed).blocks(pass_number, first)
-        return [(float(v), int(line)) for b in blocks for v, line in zip(b.values, b.lines, strict=True)]
+    reader = read(io.BytesIO(csv_text()), "csv", label="y", bits=10, ignore=["z"], block_bytes=block_bytes)
+    blocks = ShuffledRows(reader, seed).blocks(pass_number, first)
+    return [(float(v), int(line)) for b in blocks for v, line in zip(b.values, b.lines, strict=True)]
 
 
 def test_every_row_occurs_once_with_its_line():
@@ -105,7 +103,7 @@ def test_predictions_have_the_order_of_rows():
 def test_groups_do_not_span_files():
     one = Block(np.arange(21), np.zeros(20, np.int32), np.ones(20, np.float32), np.zeros(20, np.float32), file="a")
     other = Block(np.arange(6), np.zeros(5, np.int32), np.ones(5, np.float32), np.zeros(5, np.float32), file="b")
-    assert [(len(g), g.file) for g in row_cache._groups([one, other])] == [(16, "a"), (4, "a"), (5, "b")]
+    assert [(len(g), g.file) for g in shuffle._groups([one, other])] == [(16, "a"), (4, "a"), (5, "b")]
 
 
 @pytest.mark.parametrize("rule", [{"holdout": 5}, {"holdout_after": 300}])

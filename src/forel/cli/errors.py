@@ -23,7 +23,6 @@ SHOWN = 5  # malformed examples
 
 # Arguments of functions whose options have another name.
 ARGUMENTS = {
-    "cache": "--keep-cache",
     "certified": "--certificate",
     "checkpoint_every": "--checkpoint",
     "fixed_share": "--share",

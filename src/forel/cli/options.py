@@ -275,7 +275,6 @@ class TrainOptions:
         "--resume",
         default=False,
     )
-    cache: str | None = _output("Keep parsed rows in this file, for later passes and runs.", "--keep-cache")
     reading: ReadingFlags = NO_FLAGS
     threads: Threads = None
     ray: str | None = _cluster(

@@ -198,9 +198,7 @@ def _save(trained: Model, path: str, options: SaveOptions) -> ServingChoice | No
     return choice
 
 
-def checkpoint_of(
-    model: str | None, every: int | None, resume: bool, predictions: str | None, cache: str | None
-) -> dict[str, Any]:
+def checkpoint_of(model: str | None, every: int | None, resume: bool, predictions: str | None) -> dict[str, Any]:
     """Return the arguments of ``train`` for checkpoints, and print where training starts."""
     if every is None and not resume:
         return {}
@@ -213,8 +211,7 @@ def checkpoint_of(
     path = _checkpoint_path(model)
     remove_leftovers(path)  # of a run that was killed while it wrote its first checkpoint
     if resume:
-        for written in (model, *([] if cache is None else [cache])):
-            remove_leftovers(written)
+        remove_leftovers(model)
         found = os.path.exists(path)
         where = f"continues from {path}" if found else f"there is no {path}; starts from the beginning"
         say(f"forel: {where}")

@@ -151,13 +151,12 @@ def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -
 
     outputs = {
         "--model": options.model, "--predictions": options.predictions, "--report": options.report,
-        "--keep-cache": options.cache,
     }  # fmt: skip
     check_files(outputs, source)
     chosen = _model_of(options, explicit)
     if options.by is not None:
         _check_by(options)
-    saving = checkpoint_of(options.model, options.checkpoint, options.resume, options.predictions, options.cache)
+    saving = checkpoint_of(options.model, options.checkpoint, options.resume, options.predictions)
     page = None
     if options.report is not None:
         from forel.cli.outputs import Page

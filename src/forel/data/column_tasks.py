@@ -22,7 +22,6 @@ from forel.data.parsers.label_cells import dicts_with_numbers
 from forel.data.parsers.tables import table_blocks
 from forel.data.problems import Problems
 from forel.data.slices import SliceRecorder
-from forel.data.sources.row_cache import RowCache, open_cache
 from forel.data.sources.streams import chunks, skip
 from forel.validation import refuse
 
@@ -93,11 +92,6 @@ def stream_tasks(
     if form in ("csv", "tsv"):
         rows = CsvFormat(separator_of(form, options, beginning), columns, options.longest_line(form))
         yield from parse_csv(stream, rows, problems, reader.names, file, start, kinds_found)
-    elif form == "arrow" and (cache := open_cache(stream, file)) is not None:
-        _check_cache(cache, reader)
-        kinds_found.update(cache.kinds)
-        reader.kinds.seen.names.update(cache.kinds)
-        yield from cache.tasks(start.blocks, start.file)
     elif form == "parquet":
         _check_missing(options, form)
         numbered = number_rows(dictionary_batches(stream, columns), "parquet file", problems, file)
@@ -129,26 +123,6 @@ def _check_missing(options: ReadOptions, form: str) -> None:
 def _columns(reader: Reading, start: Position) -> Columns:
     """Return the roles of a file's columns, with their kinds in earlier files."""
     return Columns(reader.options, reader.kinds.before(start.file), reader.kinds.seen)
-
-
-def _check_cache(cache: RowCache, reader: Reading) -> None:
-    """Raise if options are neither defaults nor those that the cache was written with."""
-    written, defaults = cache.key.get("options", {}), ReadOptions().meaning
-    for name, value in reader.options.meaning.items():
-        if (
-            name not in ("format", "kinds", "classes")
-            and value != written.get(name)
-            and (name == "bits" or value != defaults[name])
-        ):
-            raise refuse(name, value, f"{written.get(name)!r}, as {cache.file} was made with")
-    for name, kind in cache.kinds.items():
-        if reader.options.kinds.get(name, kind) != kind:
-            raise refuse(f"column {name}", f"{kind} in {cache.file}", f"{reader.options.kinds[name]}")
-    if reader.options.slices:
-        expected = f"none for {cache.file}: a cache has no values of columns; read what it was made from"
-        raise refuse("slices", ", ".join(reader.options.slices), expected)
-    if reader.names is not None:
-        raise refuse("names", True, f"False for {cache.file}: a cache has none; read what it was made from")
 
 
 def _table_tasks(

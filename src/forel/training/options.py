@@ -1,11 +1,10 @@
-"""Read options of a run: those of the stored model, of the cache, and of the caller."""
+"""Read options of a run: those of the stored model, and of the caller."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from forel.data import ReadOptions
 from forel.data.labels import validated_classes
-from forel.training.row_cache import cached_options
 from forel.validation import refuse
 
 if TYPE_CHECKING:
@@ -14,17 +13,13 @@ if TYPE_CHECKING:
 __all__ = ["model_options", "options_for", "updated_options"]
 
 
-def options_for(
-    source: Any, start: "Model | None", options: ReadOptions | None, keywords: Mapping[str, Any]
-) -> ReadOptions:
-    """Return the options to train on a source: those given, or of a cache or of the model to continue, updated."""
+def options_for(start: "Model | None", options: ReadOptions | None, keywords: Mapping[str, Any]) -> ReadOptions:
+    """Return the options to train with: those given, or of the model to continue, updated."""
     if options is not None and start is not None:
         raise refuse("options", "read options", "none with a model, which has its own; give those that differ by name")
-    cached = cached_options(source)
     if start is None:
-        return (options or cached or ReadOptions()).updated(keywords)
-    stored = model_options(start)
-    found = updated_options(stored, {**({} if cached is None else cached.stored), **keywords})
+        return (options or ReadOptions()).updated(keywords)
+    found = updated_options(model_options(start), keywords)
     return found if start.names is None else found.updated({"names": True})
 
 

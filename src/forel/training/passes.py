@@ -3,10 +3,8 @@
 Rows are bitwise the same, from the source or from the cache.
 """
 
-import os
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,11 +20,10 @@ from forel.data.features.kinds import Kinds
 from forel.data.labels import ClassNames
 from forel.data.pieces import Workers, ordered_pieces
 from forel.data.pipeline import ordered_blocks
-from forel.data.sources.files import fingerprints, is_one_shot, single_sources
-from forel.data.sources.row_cache import RowCache
-from forel.store.atomic import Path
-from forel.training.row_cache import CacheDraft, CacheWriteError, ShuffledRows, cache_key, find_cache, is_cache
+from forel.data.sources.files import fingerprints, is_one_shot
+from forel.data.sources.row_cache import CacheWriteError, RowCache
 from forel.training.run import Part
+from forel.training.shuffle import ShuffledRows
 from forel.validation import refuse
 
 __all__ = ["Passes"]
@@ -43,7 +40,6 @@ class Passes(Part):
     source : as in :func:`forel.data.read`
     options : read options; with ``tags``, which a cache does not hold, every pass reads the source
     number : number of passes
-    cache : file of a cache to keep, which is read if it exists already; None for a temporary one
     threads : number of parser threads
     workers : read and parse the source elsewhere; None for threads of this process
     shuffle : seed of a random order of rows, another one for each pass; None for the order of the source
@@ -61,7 +57,6 @@ class Passes(Part):
     source: Any
     options: ReadOptions
     number: int
-    cache: Path | None = None
     threads: int | None = None
     workers: Workers | None = None
     shuffle: int | None = None
@@ -72,7 +67,6 @@ class Passes(Part):
     _reader: Reader = field(init=False, repr=False)
     _cache: RowCache | None = field(default=None, init=False, repr=False)
     _shuffled: ShuffledRows | None = field(default=None, init=False, repr=False)
-    _stack: ExitStack = field(default_factory=ExitStack, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.name = "source"
@@ -86,14 +80,12 @@ class Passes(Part):
             raise refuse("shuffle", self.shuffle, "None with predictions, which are in the order of the rows")
         if self.shuffle is not None and self.options.slices:
             raise refuse("shuffle", self.shuffle, "None with slices, which are in the order of the rows")
-        if self.cache is not None:
-            self._cache = find_cache(os.fspath(self.cache), self._reader)
 
     def __enter__(self) -> "Passes":
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._stack.close()
+        self._cache = self._shuffled = None  # which closes their files
 
     @property
     def fingerprint(self) -> dict[str, Any]:
@@ -164,7 +156,7 @@ class Passes(Part):
             resumed = reader.start != BEGINNING  # with the problems found before
             problems = Problems(reader.problems.on_error) if resumed else reader.problems
             source = self._blocks(self.number, replace(reader, start=BEGINNING, problems=problems))
-            self._shuffled = ShuffledRows(source, self._stack, self.shuffle)
+            self._shuffled = ShuffledRows(source, self.shuffle)
         yield from self._shuffled.blocks(pass_number, reader.start.blocks)
 
     def _ordered(self, reader: Reader) -> Iterator[Block]:
@@ -174,21 +166,21 @@ class Passes(Part):
         return ordered_pieces(reader, self.workers)
 
     def _needs_cache(self, pass_number: int) -> bool:
-        """Return whether a later pass or run would read a cache, and the source is not a cache itself."""
-        wanted = not self.options.tags and (self.cache is not None or pass_number < self.number)
-        return wanted and not all(is_cache(one) for one in single_sources(self.source))
+        """Return whether a later pass would read a cache."""
+        return not self.options.tags and pass_number < self.number
 
     def _blocks_to_cache(self, reader: Reader) -> Iterator[Block]:
         new, found = Problems(reader.problems.on_error), Problems("skip")  # of reading alone: a cache has no others
-        draft = self._try(lambda: CacheDraft(self.cache, cache_key(reader), self._stack))
+        cache = self._try(RowCache)
         for block in chain(self._ordered(replace(reader, problems=new)), [None]):
             found.absorb(deepcopy(new))
             reader.problems.absorb(new)
             if block is not None:
-                draft = None if draft is None else self._try(partial(draft.add, block))
+                cache = None if cache is None else self._try(partial(cache.add, block))
                 yield block
-        if draft is not None:
-            self._cache = self._try(partial(draft.finish, found, reader.kinds.known, reader.classes.names))
+        if cache is not None:
+            cache.finish(found, reader.kinds.known, reader.classes.names)
+            self._cache = cache
 
     def _try(self, write: Callable[[], T]) -> T | None:
         """Continue without a cache if it cannot be written, unless a later pass depends on it."""

@@ -73,7 +73,6 @@ class MoreOptions:
     Parameters
     ----------
     copy : train a copy of the model to continue from; False trains the given one in place, which saves memory
-    cache : file of parsed blocks for later passes and runs, which is read if it exists; None for a temporary file
     checkpoint_every : number of rows between checkpoints, which are written at the end of a block
     cluster : reads and parses files elsewhere, such as :class:`forel.ray.RayWorkers` on a Ray cluster, and with ``by``
         learns models there, which does not change the result; None for this process
@@ -83,7 +82,6 @@ class MoreOptions:
     """
 
     copy: bool = True
-    cache: Path | None = None
     checkpoint_every: int = 1_000_000
     cluster: Workers | None = None
     by: str | None = None
@@ -94,7 +92,6 @@ class TrainKeywords(OtherReadKeywords, total=False):
     """Further keywords of :func:`train`, for type checkers: those of :class:`MoreOptions`, and read options."""
 
     copy: bool
-    cache: Path | None
     checkpoint_every: int
     cluster: Workers | None
     by: str | None
@@ -184,7 +181,7 @@ def train(
     others, further = _split(more)
     start = None if model is None else as_model(model)
     settings = settings_with_loss(settings, loss, start)
-    chosen = options_for(source, start, options, {**reading, **further})
+    chosen = options_for(start, options, {**reading, **further})
     joint = settings is not None and settings.loss_function.joint
     chosen = chosen.updated({"classes": "auto" if joint and chosen.classes is None else None})
     whole("checkpoint_every", others.checkpoint_every, low=1)
@@ -200,7 +197,7 @@ def train(
         seed = None if shuffle is None else whole("shuffle", shuffle)
         kept = _names(chosen, names, start, others.copy)
         kind = Passes if others.by is None else GroupedPasses
-        source_passes = kind(source, chosen, number, others.cache, threads, others.cluster, seed, kept)
+        source_passes = kind(source, chosen, number, threads, others.cluster, seed, kept)
         stack.enter_context(source_passes)
         settings = initial_settings(settings, start, certificate, fixed_share)
         if start is not None:
@@ -232,7 +229,7 @@ def _split(more: Mapping[str, Any]) -> tuple[MoreOptions, dict[str, Any]]:
 def _check_by(others: MoreOptions, shuffle: int | None, start: Model | None) -> None:
     """Refuse what is about one model, trained on the rows of one key."""
     one_model = {
-        "shuffle": shuffle, "model": None if start is None else "a model", "cache": others.cache,
+        "shuffle": shuffle, "model": None if start is None else "a model",
     }  # fmt: skip
     for name, value in one_model.items():
         if value is not None:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from forel.data.sources.row_cache import has_cache_header
 from forel.validation import refuse
 
 __all__ = ["BINARY", "FORMATS", "LINE_FORMATS", "LineSyntax", "detect_format", "refuse_foreign"]
@@ -96,8 +95,6 @@ def detect_format(name: str, beginning: bytes) -> str:
     >>> detect_format("clicks.vw.gz", b""), detect_format("-", b"1 3:0.5 7:1\n"), detect_format("data", b"price,city\n")
     ('vw', 'svmlight', 'csv')
     """
-    if has_cache_header(beginning):
-        return "arrow"  # the reader of Arrow files opens caches too
     refuse_foreign(name, beginning)
     stem = re.sub(r"\.(gz|zst|zstd)$", "", os.path.basename(name).lower())
     suffix = stem.rpartition(".")[2] if "." in stem else ""

@@ -97,7 +97,7 @@ def stream_tasks(
         numbered = number_rows(dictionary_batches(stream, columns), "parquet file", problems, file)
         used = {columns.label, columns.importance}
         hidden = {name for name in options.slices if name not in used and not columns.uses(name)}
-        yield from _table_tasks(numbered, file, reader, problems, start, columns.projected, hidden)
+        yield from _table_tasks(numbered, file, reader, problems, start, replace(columns, checked=True), hidden)
     elif form == "arrow":
         _check_missing(options, form)
         numbered = number_rows(arrow_batches(stream), "arrow file", problems, file)

@@ -254,26 +254,9 @@ def is_ascii(i):
 
 @fast
 def scan(
-    text,
-    length,
-    scratch,
-    valid,
-    counts,
-    default,
-    keys,
-    names,
-    events,
-    indptr,
-    hashes,
-    values,
-    labels,
-    importance,
-    row_lines,
-    records,
-    pending,
-    doubles,
-    marks,
-):
+    text, length, scratch, valid, counts, default, keys, names, events, indptr, hashes, values, labels, importance,
+    row_lines, records, pending, doubles, marks,
+):  # fmt: skip
     """Read lines from counts[AT] to the end of the text, or to one that is left to the caller; return the status.
 
     Parameters

@@ -34,23 +34,9 @@ def whole(i):
 
 @fast
 def parse(
-    text,
-    length,
-    counts,
-    bits,
-    shift,
-    indptr,
-    indices,
-    values,
-    labels,
-    importance,
-    row_lines,
-    tags,
-    hard,
-    resolved,
-    fingerprints,
-    records,
-):
+    text, length, counts, bits, shift, indptr, indices, values, labels, importance, row_lines, tags, hard, resolved,
+    fingerprints, records,
+):  # fmt: skip
     """Parse examples from counts[AT] to the end of the text, or to the first error; return the status.
 
     ``shift`` is subtracted from every id. Ids of more than ``bits`` bits are hashed to them.

@@ -84,23 +84,9 @@ def read_name(i, state):
 
 @fast
 def parse(
-    text,
-    length,
-    counts,
-    bits,
-    shift,
-    indptr,
-    indices,
-    values,
-    labels,
-    importance,
-    row_lines,
-    tags,
-    hard,
-    resolved,
-    fingerprints,
-    records,
-):
+    text, length, counts, bits, shift, indptr, indices, values, labels, importance, row_lines, tags, hard, resolved,
+    fingerprints, records,
+):  # fmt: skip
     """Parse examples from counts[AT] to the end of the text, or to the first error; return the status.
 
     With records but no fingerprints, every feature is recorded and none are summed, because crosses come first.

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
@@ -14,6 +14,7 @@ from forel.validation import refuse, repeated
 
 __all__ = ["Columns", "check_crosses", "check_keys"]
 
+NAMING = ("keep", "ignore", "categories", "log", "bucket", "text", "date")  # options that name columns of features
 SUGGESTED = 5  # keys in a message
 SHOWN = 20  # columns in a message
 
@@ -27,6 +28,7 @@ class Columns:
     options : which name columns
     known : kinds of columns that are known before the table is read: "number", "category" or "either"
     seen : receives the names of columns that are features
+    checked : whether options are known to name columns of the table, of which only those in use are left
 
     >>> Columns(ReadOptions(label="y", ignore=["id"])).features(["id", "x", "y"])
     ['x']
@@ -35,6 +37,7 @@ class Columns:
     options: ReadOptions = field(default_factory=ReadOptions)
     known: Mapping[str, str] = field(default_factory=dict)
     seen: SeenColumns = field(default_factory=SeenColumns, compare=False, repr=False)
+    checked: bool = False
 
     @property
     def label(self) -> str | None:
@@ -89,7 +92,7 @@ class Columns:
         if options.importance is not None and not (options.unlabelled or options.unweighted):
             names[options.importance] = "importance"
         if options.strict:  # rows for a stored model are compared with its schema
-            for what in ("keep", "ignore", "categories", "log", "bucket", "text", "date"):
+            for what in NAMING:
                 names |= {name: what for name in self._given(what) if name not in names}
         return names
 
@@ -109,26 +112,6 @@ class Columns:
         kept = None if self.options.keep is None else frozenset(self.options.keep)
         return frozenset((self.label, self.importance, *self.options.ignore)), kept
 
-    @property
-    def projected(self) -> "Columns":
-        """The same for a table that has only the columns in use.
-
-        >>> columns = Columns(ReadOptions(label="y", ignore=["id"], log=["id", "x"]))
-        >>> columns.projected == Columns(ReadOptions(label="y", log=["x"]))
-        True
-        """
-        named = self.options.categories, self.log, self.options.text
-        categories, log, text = (tuple(name for name in names if self.uses(name)) for names in named)
-        date = tuple(
-            f"{name}:{order}" if order else name for name, order in self.options.dates.items() if self.uses(name)
-        )
-        bucket = tuple(f"{name}:{per}" for name, per in self.buckets.items() if self.uses(name))
-        options = replace(
-            self.options, keep=None, ignore=(), categories=categories, log=log, bucket=bucket, date=date, slices=()
-        )  # fmt: skip
-        kept = replace(options, text=text) if text else replace(options, text=(), ngram=1, char_ngram=None)
-        return replace(self, options=kept)
-
     def saw(self, names: Iterable[str]) -> None:
         """Record the features of a table with a header."""
         self.seen.names.update(names)
@@ -141,8 +124,8 @@ class Columns:
         optional = ["label", "importance"] if options.unlabelled else ["importance"] if options.unweighted else []
         optional += ["ignore"] if options.unlabelled or options.unweighted else []
         if not options.strict:  # rows for a stored model, which are compared with its schema
-            optional += ["keep", "ignore", "categories", "log", "bucket", "text", "date"]
-        for what in ("label", "importance", "keep", "ignore", "categories", "log", "bucket", "text", "date", "slices"):
+            optional += NAMING
+        for what in () if self.checked else ("label", "importance", "slices", *NAMING):
             for name in () if what in optional else self._given(what):
                 if name not in existing:
                     raise refuse(what, name, f"one of the columns {_shown(name, columns)}")

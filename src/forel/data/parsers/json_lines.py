@@ -271,8 +271,12 @@ class _Rows:
         elif options.columns:
             spaces = hash_spans(text, records[:, 2], records[:, 3], START)
             columns = slots_of_hashes(np.where(records[:, 2] < records[:, 3], spaces, hashes), options.bits)
+        if names is not None and kinds is None:
+            records[:, 0], records[:, 1] = slots_of_hashes(hashes, options.bits), hashes.view(np.int64)
+            kept = scanner("name_records", "claim_slots")(names.fingerprints, records, 0, size)
+            names.add_records(text, _without_empty_names(records[:kept]))
         entries = Entries(indptr, hashes, values, kinds, partial(recorded_name, text, records), columns)
-        return block_of_entries(entries, examples, options.transform, options.bits, names)
+        return block_of_entries(entries, examples, options.transform, options.bits, None if kinds is None else names)
 
     def _transform_numbers(self) -> None:
         """Transform the numbers of keys with logarithms or buckets."""
@@ -310,6 +314,14 @@ def _outermost(records: NDArray[np.int64]) -> NDArray[np.int64]:
     tops = records.copy()
     tops[:, 2:4] = records[:, :2]
     return tops
+
+
+def _without_empty_names(records: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return records where the namespace of an empty name is the name."""
+    empty = records[:, 4] == records[:, 5]
+    records[empty, 4:] = records[empty, 2:4]
+    records[empty, 2:4] = 0
+    return records
 
 
 def _is_utf8(chunk: Chunk) -> bool:

@@ -8,8 +8,9 @@ import pytest
 
 from forel import save
 from forel.store import serving_model
+from forel.training.model import Model
 from tests.fuzz import __main__ as every
-from tests.fuzz import files, formats, process
+from tests.fuzz import files, formats, process, ways
 
 
 @pytest.mark.slow
@@ -21,8 +22,15 @@ def test_the_fuzzer_finds_no_failure_in_a_few_seconds(name):
 
 
 def test_fuzzers_are_discovered():
-    assert set(every.fuzzers()) >= {"files", "formats", "sentences"}
+    assert set(every.fuzzers()) >= {"files", "formats", "sentences", "ways"}
     assert "oracle" not in every.fuzzers()
+
+
+def test_all_ways_to_predict_agree_for_every_loss(monkeypatch):
+    assert ways.run(0, seed=1, models=2 * len(ways.LOSSES)) == 2 * len(ways.LOSSES)
+    monkeypatch.setattr(Model, "predict_one", lambda self, row: 0.123)
+    with pytest.raises(AssertionError, match=r"seed 1, number 0: logistic, .*trained, one row: "):
+        ways.run(0, seed=1, models=1)
 
 
 class Answers:

@@ -52,3 +52,16 @@ def test_lines_are_answered_as_they_come(form, model, tmp_path):
         assert [float(answer) for answer in answers] == pytest.approx(np.asarray(expected).tolist(), rel=1e-5)
     else:
         assert answers == list(expected)
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_a_malformed_line_ends_the_process_while_the_pipe_stays_open(form, tmp_path):
+    rows = [{"site": "news", "click": 1}, {"site": "shop", "click": 0}]
+    forel.train(rows * 20, forel.Settings(alpha=1.0), bits=8, label="click").save(tmp_path / "m.forel")
+    command = [sys.executable, "-m", "forel", "predict", "-", "--model", str(tmp_path / "m.forel"), "--format", form]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as child:
+        child.stdin.write({"jsonl": b'{"site": "news"}\n{bad\n', "csv": b"site\nnews\na,b\n"}[form])
+        child.stdin.flush()
+        said = child.stderr.read().decode()
+        assert (child.wait(60), said.count("\n")) == (2, 1), said
+        assert said.startswith(f"forel: standard input, line {2 + (form == 'csv')}")

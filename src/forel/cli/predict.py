@@ -40,7 +40,7 @@ def predict(
     """
     with errors_as_messages():
         from forel.data import Problems
-        from forel.data.sources.streams import arriving
+        from forel.data.sources.streams import arriving, standard_input
         from forel.training.model import load
         from forel.training.scoring import predict_blocks, prediction_link
         from forel.validation import refuse
@@ -57,7 +57,7 @@ def predict(
         with prediction_writer(output) as write:
             problems = Problems()
             # Standard input may be a pipe from a program that waits for each answer.
-            rows = arriving(sys.stdin.buffer) if source == ["-"] else source
+            rows = arriving(standard_input()) if source == ["-"] else source
             given = {"threads": threads, "problems": problems, "tags": True, **reading.options()}
             for block, margins in predict_blocks(stored, rows, **given):
                 write(block, apply_link(margins), columns)

@@ -25,6 +25,7 @@ from forel.validation import refuse
 
 __all__ = [
     "Arriving", "Chunk", "Limited", "arriving", "chunks", "count", "is_plain", "open_stream", "read_errors", "skip",
+    "standard_input",
 ]  # fmt: skip
 
 PAD = layout.PAD + 8  # bytes allocated after the text, with a line end that may be missing
@@ -185,7 +186,7 @@ def _raw(source: Any) -> Iterator[Any]:
     if isinstance(source, str | os.PathLike):
         path = os.fspath(source)
         if path == "-":
-            yield sys.stdin.buffer
+            yield standard_input()
         else:
             with open_file(path) as file:
                 yield file
@@ -395,6 +396,16 @@ class Arriving:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+def standard_input() -> Any:
+    """Return a stream of standard input; Python aborts at exit if another thread waits for bytes of ``sys.stdin``."""
+    try:
+        raw: Any = io.FileIO(os.dup(sys.stdin.fileno()))
+    except (AttributeError, OSError, ValueError):  # no file of the system
+        return sys.stdin.buffer
+    raw.name = "standard input"
+    return io.BufferedReader(raw)
 
 
 def arriving(stream: Any) -> Any:

@@ -118,13 +118,14 @@ def of_graph(model, rows, predictions):
         with np.errstate(over="ignore"):
             cells = [("" if words else np.nan) if cell is None else cell for cell in column]
             feed[one.name] = np.array(cells, object if words else np.float32)[:, None]
-    found = session.run(None, feed)[0]
-    if model.classes is not None:
-        found = np.array(model.classes)[found.argmax(axis=1)] if found.dtype.kind == "f" else found[:, 0]
-    else:
-        found = found[:, 0]
+    (found,) = session.run(["prediction" if model.classes is None else "label"], feed)
+    found = found[:, 0] if model.classes is None else found.ravel()
     if differs(found, predictions, 1e-4):
         yield f"ONNX: {found}, not {predictions}"
+    if model.classes is not None:
+        (found,), known = session.run(["probabilities"], feed), forel.predict(model, rows, probabilities=True)
+        if differs(found, known, 1e-4):
+            yield f"ONNX: {found}, not {known}"
 
 
 def evaluated(model, rows, loss):

@@ -317,3 +317,11 @@ def test_the_name_of_one_column_is_no_list_of_letters(option):
     assert trained[0].report.loss == trained[1].report.loss
     (table,) = forel.evaluate(trained[0], rows, slices="age").slices
     assert (table.column, len(table.slices)) == ("age", 9)
+
+
+def test_labels_of_another_kind_than_those_of_the_model_name_no_option_of_training(interpreted):
+    model = forel.train([{"x": 1, "y": k % 2} for k in range(9)], forel.Settings(alpha=1.0), label="y", bits=4)
+    other = [{"x": 1, "y": 0.5}, {"x": 1, "y": 2.5}]
+    for use in (lambda: model.evaluate(other), lambda: model.learn(other), lambda: forel.train(other, model=model)):
+        with pytest.raises(ValueError, match=r"line 2: got the label 2.5, expected 0 and 1 .*, which the model was"):
+            use()

@@ -1,6 +1,7 @@
 """What is said about scores: which rows, which model, and in which unit."""
 
 import io
+import warnings
 
 import numpy as np
 import pytest
@@ -160,3 +161,13 @@ def test_a_large_negative_r2_has_few_digits():
     rows = [{"x": 1, "y": 1e7 + k % 3} for k in range(50)]
     report = forel.train(rows, Settings("squared", alpha=1.0), label="y", bits=4).report
     assert len({name: text for _, name, text in report.lines("")}["R²"]) <= 10
+
+
+@pytest.mark.parametrize("options", [{"holdout": 60}, {"holdout_after": 50}])
+def test_a_source_too_short_for_rows_to_be_held_out_is_warned_about(options):
+    rows = [{"x": k % 2, "y": int(k % 3 == 0)} for k in range(50)]
+    ((name, number),) = options.items()
+    with pytest.warns(UserWarning, match=rf"^{name}: got {number}, expected .* the 50 rows of the source; none was"):
+        forel.train(rows, ONE, label="y", bits=4, **options)
+    with warnings.catch_warnings(action="error"):
+        forel.train(rows, ONE, label="y", bits=4, **{name: number - 10})

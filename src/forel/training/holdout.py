@@ -16,6 +16,7 @@ from forel.data import Block, concatenate
 from forel.data.block import take_rows
 from forel.learner.learner import Learner
 from forel.learner.rows import CoalescedRows
+from forel.markup import counted
 from forel.training.metrics import Report, StreamMetrics
 from forel.training.run import Observer, Step, Transform
 from forel.validation import refuse, whole
@@ -52,6 +53,19 @@ class Holdout(Transform):
         if self.after is not None:
             return numbers >= self.after
         return (numbers + 1) % self.every == 0 if self.every else None
+
+    def warning(self, rows: int) -> str | None:
+        """Return a warning if a source with so many rows is too short for any to be held out.
+
+        >>> Holdout(after=300).warning(200)
+        'holdout_after: got 300, expected fewer than the 200 rows of the source; none was held out'
+        """
+        name, least = ("holdout", self.every) if self.after is None else ("holdout_after", self.after + 1)
+        if rows >= least:
+            return None
+        limit = "at most" if self.after is None else "fewer than"
+        given = self.every if self.after is None else self.after
+        return f"{name}: got {given}, expected {limit} the {counted(rows, 'row')} of the source; none was held out"
 
     def __call__(self, block: Block) -> Block:
         """Return a block that says which of its rows are held out."""

@@ -54,6 +54,7 @@ class LabelEncoder:
         them. None and none for one margin
     negative : the label of the negative class, −1 or 0; None to infer it from the first label other than 1
     seen : columns of a source for which none of labels was named; None for other sources
+    trained : whether the model has learned labels before, so that no option changes what they are
 
     >>> block = Block(np.array([0, 0, 0]), np.int32([]), np.float32([]), np.float32([-1, 1]))
     >>> LabelEncoder(Settings("logistic"), Problems()).encode(block)[0]
@@ -70,7 +71,9 @@ class LabelEncoder:
         names: Sequence[str] = (),
         negative: float | None = None,
         seen: SeenColumns | None = None,
+        trained: bool = True,
     ) -> None:
+        self.trained = trained
         self.kind = "class" if classes is not None else label_kind(settings)
         whole = Interval(0, classes - 1) if classes is not None else settings.labels
         self.domain = whole if isinstance(whole, Interval) else Interval()
@@ -120,12 +123,14 @@ class LabelEncoder:
         """Return the valid labels, and what to do about others."""
         if self.kind == "class":
             count = f"one of the {self.domain.high + 1:g} classes before"
-            return "a class" if missing else f"{count}; classes (--classes) has their number, or all names"
+            remedy = "" if self.trained else "; classes (--classes) has their number, or all names"
+            return "a class" if missing else f"{count}{remedy}"
         if self.kind == "number":
             return self.domain.expected
         as_before = "" if self.negative is None else " as before"
         expected = ("-1 or 1" if self.negative == -1.0 else EXPECTED[self.kind]) + as_before
-        return expected if missing else f"{expected}; {REMEDY}"
+        remedy = ", which the model was trained with" if self.trained else f"; {REMEDY}"
+        return expected if missing else f"{expected}{remedy}"
 
 
 class Rounding:
@@ -170,12 +175,13 @@ class EncodeLabels(Transform):
     ----------
     settings, classes : of the model
     passes : the source, which counts problems
+    trained : whether the model has learned labels before
     """
 
     name = "labels"
 
-    def __init__(self, settings: Settings, classes: int | None, passes: Passes) -> None:
-        self._settings, self._classes, self._passes = settings, classes, passes
+    def __init__(self, settings: Settings, classes: int | None, passes: Passes, trained: bool = False) -> None:
+        self._settings, self._classes, self._passes, self._trained = settings, classes, passes, trained
         self._negative: float | None = None
         self._rounding = Rounding()
         self._encoder: LabelEncoder | None = None
@@ -184,7 +190,8 @@ class EncodeLabels(Transform):
         """Start with the label of the negative class that the pass has found so far."""
         seen = self._passes.kinds.seen if self._passes.options.label is None else None
         names, problems = self._passes.classes.names, self._passes.sink(pass_number)
-        self._encoder = LabelEncoder(self._settings, problems, self._classes, names, self._negative, seen)
+        given = self._classes, names, self._negative, seen, self._trained
+        self._encoder = LabelEncoder(self._settings, problems, *given)
 
     def end(self, pass_number: int, last: bool) -> None:
         """Forget the label of the negative class, and warn of labels that lose digits."""

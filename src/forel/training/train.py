@@ -328,7 +328,8 @@ class _Job:
 
     def _transforms(self) -> list[Transform]:
         """Return what changes blocks before they are learned."""
-        start, labels = self.start, EncodeLabels(self.settings, self.model.classes, self.passes)
+        start = self.start
+        labels = EncodeLabels(self.settings, self.model.classes, self.passes, start is not None)
         before, rows = ({}, 0) if start is None else (start.extra.get("schema", {}), start.learner.rounds)
         return [labels, SchemaOfRun(self.passes, before, rows), self.rule]
 
@@ -393,7 +394,9 @@ class _Job:
     def _result(self, first_pass: tuple[int, int], seconds: float, compiling: float) -> Model:
         """Return the model with its metrics, and warn of what a person should know."""
         model, reports, options = self._collected(), self.measures.reports(), self.passes.options
-        held_out = bool(self.rule)
+        holdout = self.measures.last_holdout.report() if self.rule else None
+        if holdout is not None and not holdout.rows and (found := self.rule.warning(first_pass[0])) is not None:
+            warnings.warn(found, UserWarning, stacklevel=4)
         final = (
             None
             if self.kept is None
@@ -411,7 +414,7 @@ class _Job:
             columns = sample.columns(model, column_of(self.passes.names, schema, options.bits))
             moments = sample.moments()
         training = Training(
-            report=reports[0], holdout=self.measures.last_holdout.report() if held_out else None, final=final,
+            report=reports[0], holdout=holdout, final=final,
             passes=reports, rows=first_pass[0], entries=first_pass[1], seconds=seconds, compiling=compiling,
             problems=self.passes.problems, certificate=None if proof is None else proof.summary,
             frontier=None if proof is None else proof.frontier, slices=self.slices.tables(),

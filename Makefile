@@ -10,7 +10,7 @@ DEMO := build/demo
 
 KERNEL_TESTS := tests/jit/test_code_cache.py tests/jit/test_private.py tests/jit/test_shipped.py tests/learner/test_uncompiled.py tests/learner/test_intrinsics.py tests/learner/test_elementary.py
 
-.PHONY: run survey build test test-narrowed test-numba fuzz lint bench bench-quality bench-sparsity bench-certificates bench-cluster reproduce docs site clean
+.PHONY: run survey build release-check test test-narrowed test-numba fuzz lint bench bench-quality bench-sparsity bench-certificates bench-cluster reproduce docs site clean
 
 # Train on generated clicks and evaluate on the last 20,000 rows.
 run: $(RUN)
@@ -39,6 +39,11 @@ build: $(READY)
 	  $$python -m forel dev warm --formats vw --certificate || exit 1; \
 	done
 	$(BIN)/python -m build --no-isolation --wheel --outdir dist $(WHEEL)/package
+
+# Check metadata and contents of the files in dist, and install and use them with each supported Python that is present.
+release-check: $(READY)
+	$(BIN)/pytest -n 0 tests/project/test_packaging.py
+	$(BIN)/python -m tests.release
 
 # Workers and the processes that tests start share bytecode, also where the environment says not to write it.
 test test-narrowed: export PYTHONDONTWRITEBYTECODE =

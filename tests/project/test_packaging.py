@@ -1,6 +1,8 @@
 """Source distribution and wheel: they build, contain the right files, install and run; metadata agree with CI."""
 
+import email
 import importlib.util
+import json
 import os
 import pathlib
 import re
@@ -120,3 +122,74 @@ def test_changelog_has_a_dated_entry_for_this_version():
     dated = dict(re.fullmatch(r"(\d+\.\d+\.\d+) - (\d{4}-\d\d-\d\d)", heading).groups() for heading in headings[1:])
     assert VERSION in dated
     assert f"date-released: {dated[VERSION]}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+@pytest.mark.slow
+def test_the_long_description_renders(wheel):
+    """As the index renders it: every link resolves in the source distribution, and no Markdown is left over."""
+    markdown = pytest.importorskip("markdown")
+    with zipfile.ZipFile(wheel) as archive:
+        metadata = email.message_from_bytes(archive.read(f"forel-{VERSION}.dist-info/METADATA"))
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert metadata["Summary"] == PROJECT["description"]
+    html = markdown.markdown(metadata.get_payload(), extensions=["tables", "fenced_code"])
+    prose = re.sub(r"<(pre|code)\b.*?</\1>", "", html, flags=re.DOTALL)
+    assert not re.search(r"\]\(|^\s*\||```|^#", prose, re.MULTILINE)
+    for link in re.findall(r'(?:href|src)="([^"#]+)', html):
+        assert link.startswith("https://") or (ROOT / link).exists(), link
+
+
+def test_a_release_has_templates_and_a_policy():
+    for name in ("bug.yml", "idea.yml"):
+        form = yaml.safe_load((ROOT / ".github" / "ISSUE_TEMPLATE" / name).read_text())
+        assert {"name", "description", "body"} <= set(form)
+        assert len({field["id"] for field in form["body"]}) == len(form["body"])
+    assert "make lint test" in (ROOT / ".github" / "pull_request_template.md").read_text()
+    assert "## What is public" in (ROOT / "CONTRIBUTING.md").read_text()
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert (citation["version"], citation["license"]) == (VERSION, PROJECT["license"])
+
+
+def dockerfile():
+    """Instructions as pairs of keyword and argument, with continued lines joined."""
+    text = re.sub(r"^#.*\n", "", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)
+    lines = [line for line in re.sub(r"\\\n\s*", "", text).splitlines() if line.strip()]
+    return [tuple(line.split(maxsplit=1)) for line in lines]
+
+
+def test_the_dockerfile_keeps_to_the_rules():
+    instructions = dockerfile()
+    arguments = {}
+    for keyword, argument in instructions:
+        assert keyword in {"FROM", "COPY", "RUN", "USER", "ENV", "WORKDIR", "ENTRYPOINT", "CMD"}
+        arguments.setdefault(keyword, []).append(argument)
+    image, tag = arguments["FROM"][0].split(":")
+    assert (image, tag) == ("python", "3.13-slim")
+    assert f"Programming Language :: Python :: {tag.removesuffix('-slim')}" in PROJECT["classifiers"]
+    assert arguments["COPY"] == ["dist/forel-*.whl /tmp/"]  # what make build writes
+    extras = re.search(r"\[([\w,]+)\]", arguments["RUN"][0])[1].split(",")
+    assert set(extras) <= set(PROJECT["optional-dependencies"])
+    assert "--no-cache-dir" in arguments["RUN"][0]
+    users = [i for i, (keyword, argument) in enumerate(instructions) if keyword == "USER" and argument != "root"]
+    assert users
+    assert users[-1] < [keyword for keyword, _ in instructions].index("ENTRYPOINT")
+    assert all(isinstance(json.loads(arguments[keyword][-1]), list) for keyword in ("ENTRYPOINT", "CMD"))
+
+
+def test_commands_of_the_dockerfile_run_outside_a_container(tmp_path):
+    """Those of forel: what compiles when the image is built, and what a container starts."""
+    parts = dict(dockerfile())
+    entry, default = json.loads(parts["ENTRYPOINT"]), json.loads(parts["CMD"])
+    start = [sys.executable, *entry[1:]]
+    assert "Usage" in run(*start, *default, cwd=tmp_path)
+    built = [
+        argument.split()
+        for keyword, argument in dockerfile()
+        if keyword == "RUN" and argument.startswith("python -m forel")
+    ]
+    for command in built:
+        assert "Usage" in run(sys.executable, *command[1:], "--help", cwd=tmp_path)
+    (tmp_path / "clicks.csv").write_text("site,click\n" + "news,1\nshop,0\n" * 50)
+    shown = re.search(r"`docker run .* forel (train .*)`", (ROOT / "Dockerfile").read_text())[1]
+    assert "AUC" in run(*start, *shown.split(), cwd=tmp_path)
+    assert (tmp_path / "m.forel").exists()

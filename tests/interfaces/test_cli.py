@@ -1,5 +1,6 @@
 """The command line: help, names of options, and errors that name options."""
 
+import importlib
 import io
 import json
 import os
@@ -58,7 +59,8 @@ def test_reading_flags_are_read_options_and_each_command_has_its_own():
     flags = fields(ReadingFlags)
     assert {flag.name for flag in flags} <= options
     for name in COMMANDS | DEV:
-        expected = {flag.name for flag in flags if name in option_of(flag).commands}
+        taken = getattr(importlib.import_module(f"forel.cli.{name}"), "FLAGS_OF", name)
+        expected = {flag.name for flag in flags if taken in option_of(flag).commands}
         assert expected == {parameter.name for parameter in load_command(name).params} & {flag.name for flag in flags}
     options = {field.name: option_of(field) for field in (*fields(TrainOptions), *flags)}
     assert {name for option in options.values() if option for name in option.commands} <= set(COMMANDS | DEV)

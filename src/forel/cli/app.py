@@ -41,7 +41,8 @@ def load_command(name: str) -> Any:
 
     module = importlib.import_module(f"forel.cli.{name}")
     alone = typer.Typer(add_completion=False)  # the application of one command is the command
-    alone.command(name, context_settings=getattr(module, "CONTEXT_SETTINGS", None))(expand_flags(vars(module)[name]))
+    command = expand_flags(vars(module)[name], getattr(module, "FLAGS_OF", name))
+    alone.command(name, context_settings=getattr(module, "CONTEXT_SETTINGS", None))(command)
     return shorten_help(get_command(alone), getattr(module, "COMMON_OPTIONS", None))
 
 

@@ -34,9 +34,9 @@ def command_of(options: Callable[..., T]) -> Callable[[Callable[[T, frozenset[st
     return decorate
 
 
-def expand_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command whose parameter ``reading``, if any, is replaced by the flags that the command takes."""
-    own, name = inspect.signature(command).parameters, command.__name__
+def expand_flags(command: Callable[..., None], name: str) -> Callable[..., None]:
+    """Return a command whose parameter ``reading``, if any, is replaced by the flags of the command ``name``."""
+    own = inspect.signature(command).parameters
     if "reading" not in own:
         return command
     flags = [

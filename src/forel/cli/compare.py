@@ -9,6 +9,8 @@ from forel.cli.errors import errors_as_messages
 from forel.cli.options import NO_FLAGS, AsJson, ReadingFlags, Threads, source_of
 from forel.cli.printing import print_json, say, signed
 
+FLAGS_OF = "evaluate"
+
 
 def compare(
     a: Annotated[str, typer.Argument(help="A model, predictions, or settings such as alpha=0.3 or default.")],

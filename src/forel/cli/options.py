@@ -54,12 +54,12 @@ Key = Annotated[str | None, typer.Option(help="The key of one of the models that
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}
-# The commands that take a flag.
+# The commands that take a flag; others have a constant FLAGS_OF, the command whose flags they take.
 TRAIN = ("train",)
-LABELLED = ("train", "convert", "evaluate", "compare")
-MEASURE = ("train", "evaluate", "compare")
-SCORE = ("predict", "evaluate", "compare")
-READ = ("train", "convert", "predict", "evaluate", "compare", "explain")
+LABELLED = ("train", "convert", "evaluate")
+MEASURE = ("train", "evaluate")
+SCORE = ("predict", "evaluate")
+READ = ("train", "convert", "predict", "evaluate", "explain")
 ALL = (*READ, "peek")
 # What --help shows; --help-all shows all options.
 COMMON_OPTIONS = frozenset(

@@ -40,7 +40,7 @@ class LinearClassifier(RiverModel, base.MiniBatchClassifier):
     algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), or
         "filter" (a Gaussian filter with prior variance alpha and shrinkage beta)
     rate : "adagrad" (the default with alpha) or "scale_free" (scale-invariant, the default of a mixture)
-    loss : "logistic", "hinge" or "squared_hinge"; only the first has probabilities
+    loss : "logistic" (the default), "hinge" or "squared_hinge"; only the first has probabilities
     penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)
     radius : weights stay in [−radius, radius]; None for no bound
     bias : whether to add a constant feature, which is not penalized
@@ -69,25 +69,7 @@ class LinearClassifier(RiverModel, base.MiniBatchClassifier):
     Survey: section 3.4
     """
 
-    def __init__(
-        self,
-        alpha: float | None = None,
-        beta: float | None = None,
-        l1: float | None = None,
-        l2: float = 0.0,
-        algorithm: str = "proximal",
-        rate: str | None = None,
-        loss: str = "logistic",
-        penalty_weight: str = "once",
-        radius: float | None = None,
-        bias: bool = True,
-        bits: int | None = None,
-        dtype: str = "float64",
-        certified: bool = False,
-        seed: int = 0,
-        memory: float = 1.0,
-    ) -> None:
-        self._store(locals(), LOSSES)
+    _losses = LOSSES
 
     @property
     def _multiclass(self) -> bool:

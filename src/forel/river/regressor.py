@@ -9,7 +9,6 @@ from river import base
 from river.utils import dataframe
 
 from forel.learner.certificate import Certificate
-from forel.losses import MarginLoss
 from forel.losses.links import Identity
 from forel.losses.vocabulary import VOCABULARY
 from forel.river.arguments import importance
@@ -36,8 +35,8 @@ class LinearRegressor(RiverModel, base.MiniBatchRegressor):
     algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), or
         "filter" (a Gaussian filter with prior variance alpha and shrinkage beta)
     rate : "adagrad" (the default with alpha) or "scale_free" (scale-invariant, the default of a mixture)
-    loss : "squared", "absolute", "huber", "quantile", "epsilon_insensitive", or one of ``forel.losses`` such as
-        ``Quantile(0.9)``
+    loss : "squared" (the default), "absolute", "huber", "quantile", "epsilon_insensitive", or one of ``forel.losses``
+        such as ``Quantile(0.9)``
     penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)
     radius : weights stay in [−radius, radius]; None for no bound
     bias : whether to add a constant feature, which is not penalized
@@ -59,26 +58,7 @@ class LinearRegressor(RiverModel, base.MiniBatchRegressor):
     Survey: section 3.4
     """
 
-    def __init__(
-        self,
-        alpha: float | None = None,
-        beta: float | None = None,
-        l1: float | None = None,
-        l2: float = 0.0,
-        algorithm: str = "proximal",
-        rate: str | None = None,
-        loss: str | MarginLoss = "squared",
-        penalty_weight: str = "once",
-        radius: float | None = None,
-        bias: bool = True,
-        bits: int | None = None,
-        dtype: str = "float64",
-        certified: bool = False,
-        seed: int = 0,
-        memory: float = 1.0,
-    ) -> None:
-        self._store(locals(), LOSSES)
-        self._largest = float(np.finfo(self._learner.lanes.dtype).max)
+    _losses = LOSSES
 
     def learn_one(self, x: dict[Hashable, Any], y: float, w: float = 1.0) -> None:
         """Learn from one row; ``w`` is the weight of its loss."""

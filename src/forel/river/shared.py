@@ -1,13 +1,14 @@
 """What both river models have in common: arguments, validated, and access to the learner behind a model."""
 
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from forel.learner.grid import default_grid
 from forel.learner.locking import SeqLock
 from forel.learner.settings import LANE_PARAMETERS, Settings
+from forel.losses import MarginLoss
 from forel.river.dict_learner import DictLearner
 from forel.river.frames import Columns, columns_of
 from forel.river.packing import pack
@@ -23,20 +24,44 @@ __all__ = ["RiverModel"]
 class RiverModel:
     """A model of river, whose parameters are its attributes."""
 
-    loss: Any
-    dtype: str
-    bits: int | None
-    certified: bool
-    _learner: DictLearner
-    _y_name: str | None
+    _losses: ClassVar[tuple[str, ...]]  # the first one is the default
 
-    def _store(self, given: dict[str, Any], losses: tuple[str, ...]) -> None:
-        """Keep the arguments of the constructor, as ``locals()`` has them, and start to learn."""
-        for name, value in given.items():
-            if name not in ("self", "__class__"):
-                setattr(self, name, value)
-        self._learner = DictLearner(settings_of(self, losses), self.dtype, self.bits, self.certified)
-        self._y_name = None
+    def __init__(
+        self,
+        alpha: float | None = None,
+        beta: float | None = None,
+        l1: float | None = None,
+        l2: float = 0.0,
+        algorithm: str = "proximal",
+        rate: str | None = None,
+        loss: str | MarginLoss | None = None,
+        penalty_weight: str = "once",
+        radius: float | None = None,
+        bias: bool = True,
+        bits: int | None = None,
+        dtype: str = "float64",
+        certified: bool = False,
+        seed: int = 0,
+        memory: float = 1.0,
+    ) -> None:
+        self.alpha = alpha
+        self.beta = beta
+        self.l1 = l1
+        self.l2 = l2
+        self.algorithm = algorithm
+        self.rate = rate
+        self.penalty_weight = penalty_weight
+        self.radius = radius
+        self.bias = bias
+        self.bits = bits
+        self.dtype = dtype
+        self.certified = certified
+        self.seed = seed
+        self.memory = memory
+        self.loss = self._losses[0] if loss is None else loss
+        self._learner = DictLearner(settings_of(self, self._losses), dtype, bits, certified)
+        self._largest = float(np.finfo(self._learner.lanes.dtype).max)
+        self._y_name: str | None = None
 
     def _columns(self, X: Any) -> Columns:
         return columns_of(X, self._learner.hashing, self._learner.lanes.dtype)

@@ -32,13 +32,17 @@ class Cells:
 
 
 class Examples(NamedTuple):
-    """What rows have beside features: labels, importances and lines, and where problems of them are recorded."""
+    """What rows have beside features: labels, importances and lines, and where problems of them are recorded.
+
+    ``words`` are what labels are indices of, if these are classes.
+    """
 
     labels: NDArray[np.float64]
     importance: NDArray[np.float32]
     lines: NDArray[np.int64]
     problems: Problems
     file: str
+    words: tuple[str, ...] | None = None
 
     def chosen(self, rows: NDArray[np.bool_]) -> "Examples":
         """Return some rows."""
@@ -46,10 +50,17 @@ class Examples(NamedTuple):
             return self
         return self._replace(labels=self.labels[rows], importance=self.importance[rows], lines=self.lines[rows])
 
-    def block(self, rows: tuple[NDArray[np.int64], NDArray[Any], NDArray[np.float32]], **more: Any) -> Block:
-        """Return a block with offsets, slots and values of rows."""
+    def block(
+        self, rows: tuple[NDArray[np.int64], NDArray[Any], NDArray[np.float32]],
+        columns: NDArray[np.int32] | None = None,
+    ) -> Block:  # fmt: skip
+        """Return a block with offsets, slots and values of rows, and the columns of entries."""
         line = int(self.lines[0]) if self.lines.size else 1
-        return Block(*rows, self.labels, self.importance, file=self.file, line=line, lines=self.lines, **more)
+        indptr, indices, values = rows
+        return Block(
+            indptr, indices, values, self.labels, self.importance, file=self.file, line=line, lines=self.lines,
+            label_words=self.words, columns=columns,
+        )  # fmt: skip
 
 
 def block_from_entries(

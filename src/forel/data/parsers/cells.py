@@ -16,7 +16,10 @@ from forel.data.features.rows import Cells, Examples, block_from_cells
 from forel.data.options import ReadOptions
 from forel.data.problems import Malformed, Problems
 
-__all__ = ["FeatureColumn", "RowProblems", "Spans", "block_from_columns", "namespace_hash"]
+__all__ = ["FeatureColumn", "Labels", "RowProblems", "Spans", "block_from_columns", "namespace_hash"]
+
+
+Labels = tuple[NDArray[np.float64], NDArray[np.float32], tuple[str, ...] | None]  # importances, and words of classes
 
 
 @lru_cache(1 << 12)
@@ -105,12 +108,13 @@ class RowProblems:
 
 
 def block_from_columns(
-    cells: Cells, features: Sequence[FeatureColumn], labels: NDArray[np.float64], importance: NDArray[np.float32],
-    row_problems: RowProblems, options: ReadOptions, names: Names | None,
+    cells: Cells, features: Sequence[FeatureColumn], labels: Labels, row_problems: RowProblems, options: ReadOptions,
+    names: Names | None,
 ) -> Block:  # fmt: skip
     """Return the block of the well-formed rows."""
     good, transform, bits = row_problems.good, options.transform, options.bits
-    examples = Examples(labels, importance, row_problems.lines, row_problems.problems, row_problems.file)
+    found, importance, words = labels
+    examples = Examples(found, importance, row_problems.lines, row_problems.problems, row_problems.file, words)
     if transform is None:
         if names is not None:
             for k, feature in enumerate(features):

@@ -12,7 +12,7 @@ from forel.data.compiled import scanner
 from forel.data.features.hashing import hash_spans, slots_of_hashes
 from forel.data.features.rows import Cells
 from forel.data.features.transforms import buckets, signed_log1p
-from forel.data.parsers.cells import FeatureColumn, RowProblems, Spans, namespace_hash
+from forel.data.parsers.cells import FeatureColumn, Labels, RowProblems, Spans, namespace_hash
 from forel.data.parsers.columns import Columns
 from forel.data.problems import excerpt
 from forel.data.values import formatted_number
@@ -35,18 +35,26 @@ WEIGHT = "a number, such as 1; on_error='skip' leaves out such rows"
 class NumberColumn:
     """Numbers as float32 and as float64, and which rows have one.
 
-    ``non_numbers`` has the strings of rows that hold something else, if there are any.
+    Parameters
+    ----------
+    values, present, wide : of each row
+    non_numbers : the strings of rows that hold something else, if there are any
+    expected : of labels, for errors
+    words : of which labels are indices, if these are classes
     """
 
     values: NDArray[np.float32]
     present: NDArray[np.bool_]
     wide: NDArray[Any]
     non_numbers: "StringColumn | None" = None
+    expected: str = "a number"
+    words: tuple[str, ...] | None = None
 
     def slice_rows(self, rows: slice) -> "NumberColumn":
         """Return some rows."""
         non_numbers = None if self.non_numbers is None else self.non_numbers.slice_rows(rows)
-        return NumberColumn(self.values[rows], self.present[rows], self.wide[rows], non_numbers)
+        values, present, wide = self.values[rows], self.present[rows], self.wide[rows]
+        return replace(self, values=values, present=present, wide=wide, non_numbers=non_numbers)
 
     def record_non_numbers(self, name: str, expected: str, row_problems: RowProblems) -> None:
         """Record a problem for each row that holds a string."""
@@ -217,25 +225,24 @@ def _filled(
     return FeatureColumn(key)
 
 
-def labels_and_importance(
-    values: Mapping[str, Any], columns: Columns, row_problems: RowProblems, expected: str = "a number"
-) -> tuple[NDArray[np.float64], NDArray[np.float32]]:  # fmt: skip
-    """Return the labels and importances of some rows; defaults if their columns are missing."""
-    rows = row_problems.lines.size
+def labels_and_importance(values: Mapping[str, Any], columns: Columns, row_problems: RowProblems) -> Labels:
+    """Return the labels and importances of some rows, and the words of classes; defaults if columns are missing."""
+    rows, words = row_problems.lines.size, None
     labels, importance = np.full(rows, np.nan), np.ones(rows, np.float32)
     if columns.label is not None and columns.label in values:
         numbers = values[columns.label]
         if not columns.options.unlabelled:
-            _record_labels(numbers, columns.label, row_problems, expected)
+            _record_labels(numbers, columns.label, row_problems)
+        words = numbers.words
         labels = np.where(numbers.present & np.isfinite(numbers.values), numbers.wide, np.nan)
     if columns.importance is not None and columns.importance in values:
         importance = _importance(values[columns.importance], columns.importance, row_problems)
-    return labels, importance
+    return labels, importance, words
 
 
-def _record_labels(numbers: NumberColumn, name: str, row_problems: RowProblems, expected: str) -> None:
+def _record_labels(numbers: NumberColumn, name: str, row_problems: RowProblems) -> None:
     """Record labels or importances that are no numbers, or too large."""
-    numbers.record_non_numbers(name, expected, row_problems)
+    numbers.record_non_numbers(name, numbers.expected, row_problems)
     bad = numbers.infinite()
     row_problems.record(name, bad, [str(v) for v in numbers.wide[bad]], "a number within the range of float32")
 
@@ -245,7 +252,7 @@ def _importance(numbers: NumberColumn, name: str, row_problems: RowProblems) -> 
     numbers.record_non_numbers(name, WEIGHT, row_problems)
     missing = np.flatnonzero(numbers.present & np.isnan(numbers.values))
     row_problems.record(name, missing, ["a missing value"] * missing.size, WEIGHT)
-    _record_labels(numbers, name, row_problems, "a number")
+    _record_labels(numbers, name, row_problems)
     found = np.where(numbers.present, numbers.values, np.float32(1))
     negative = np.flatnonzero(found < 0)
     row_problems.record(name, negative, [str(v) for v in found[negative]], "an importance of at least 0")

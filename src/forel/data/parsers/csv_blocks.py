@@ -25,7 +25,7 @@ from forel.data.parsers.csv_rows import (
     split_rows,
 )
 from forel.data.parsers.derived_columns import with_derived
-from forel.data.parsers.label_cells import class_labels, given_words, has_classes, word_labels
+from forel.data.parsers.label_cells import given_words, has_classes, labels_of
 from forel.data.problems import Malformed, Problems
 from forel.data.slices import with_slices
 from forel.validation import refuse
@@ -88,13 +88,9 @@ def _parse(table: CsvTable, rows: CsvRows, chunk: CsvChunk, problems: Problems) 
     if columns.importance in numbers and not columns.options.unlabelled:
         weights = rows.words(numeric[columns.importance])
         numbers[columns.importance] = _marks_as_words(numbers[columns.importance], weights)
-    words, expected, class_words = given_words(columns, kinds), "a number", None
-    if columns.label in table.used and has_classes(columns, kinds):
-        numbers[columns.label], class_words = class_labels(rows.words(table.used[columns.label]))
-    elif columns.label in table.used and words is not None:
-        numbers[columns.label] = word_labels(rows.words(table.used[columns.label]), words)
-        expected = words.expected
-    labels, importance = labels_and_importance(numbers, columns, row_problems, expected)
+    if columns.label in table.used and (has_classes(columns, kinds) or given_words(columns, kinds) is not None):
+        numbers[columns.label] = labels_of(rows.words(table.used[columns.label]), columns, kinds)
+    labels = labels_and_importance(numbers, columns, row_problems)
     _hash(table, rows, [name for name in table.features if name not in numbers and name not in filled], cells, mask)
     made = []
     for place, name in enumerate(table.features):
@@ -106,8 +102,7 @@ def _parse(table: CsvTable, rows: CsvRows, chunk: CsvChunk, problems: Problems) 
             # Cells before a column's first value are absent, as they are in a chunk without one.
             cells.present[: chunk.first_words.get(name, 0), place] = False
             made.append(FeatureColumn(name.encode(), rows.words(table.used[name])))
-    block = block_from_columns(cells, made, labels, importance, row_problems, columns.options, table.names)
-    block = block if class_words is None else replace(block, label_words=class_words)
+    block = block_from_columns(cells, made, labels, row_problems, columns.options, table.names)
     if not table.derived:
         return block
     every = np.ones(rows.lines.size, bool)

@@ -13,10 +13,7 @@ from forel.data.parsers.column_values import NumberColumn, StringColumn
 from forel.data.parsers.columns import Columns
 from forel.data.values import MISSING, is_null
 
-__all__ = [
-    "class_labels", "dicts_with_numbers", "encode_label", "given_words", "has_classes", "no_labels", "word_labels",
-    "words_of",
-]  # fmt: skip
+__all__ = ["dicts_with_numbers", "encode_label", "given_words", "has_classes", "labels_of", "words_of"]
 
 FIRST = 1 << 10  # dicts that decide which words there are
 
@@ -35,16 +32,6 @@ def has_classes(columns: Columns, kinds: Mapping[str, str]) -> bool:
     return columns.options.classes is not None or kinds.get(str(columns.label)) == CLASSES
 
 
-def class_labels(cells: Spans, present: NDArray[np.bool_] | None = None) -> tuple[NumberColumn, tuple[str, ...]]:
-    """Return a column of labels as indices of its distinct words, and these words."""
-    n = cells.starts.size
-    _, first, which = np.unique(cells.hashes(b"", np.arange(n)), return_index=True, return_inverse=True)
-    words = tuple(_decoded(cells[row]) for row in first.tolist())
-    there = np.array([word.strip() not in MISSING for word in words], bool)[which]
-    wide = which.astype(np.float64)
-    return NumberColumn(wide.astype(np.float32), there if present is None else there & present, wide), words
-
-
 def words_of(cells: Spans, present: NDArray[np.bool_] | None = None) -> list[str]:
     """Return the distinct words of a column."""
     rows = np.arange(cells.starts.size) if present is None else np.flatnonzero(present)
@@ -52,27 +39,32 @@ def words_of(cells: Spans, present: NDArray[np.bool_] | None = None) -> list[str
     return [_decoded(cells[rows[k]]) for k in first.tolist()]
 
 
-def word_labels(cells: Spans, words: LabelWords, present: NDArray[np.bool_] | None = None) -> NumberColumn:
-    """Return a column of words as the numbers 0 and 1; words of neither class are ``non_numbers``."""
-    n = cells.starts.size
+def labels_of(
+    cells: Spans, columns: Columns, kinds: Mapping[str, str], present: NDArray[np.bool_] | None = None
+) -> NumberColumn:
+    """Return a column of words as labels: 0 and 1, or indices of the words of several classes.
+
+    Words of neither of two classes are ``non_numbers``. Without known words there are no labels.
+    """
+    n, words = cells.starts.size, None if has_classes(columns, kinds) else given_words(columns, kinds)
     _, first, which = np.unique(cells.hashes(b"", np.arange(n)), return_index=True, return_inverse=True)
-    values, there, wrong = np.zeros(first.size), np.ones(first.size, bool), np.zeros(first.size, bool)
-    for k, row in enumerate(first.tolist()):
+    found = tuple(_decoded(cells[row]) for row in first.tolist())
+    mask = np.ones(n, bool) if present is None else present
+    if has_classes(columns, kinds):
+        there = np.array([word.strip() not in MISSING for word in found], bool)[which]
+        wide = which.astype(np.float64)
+        return NumberColumn(wide.astype(np.float32), there & mask, wide, words=found)
+    values, there, wrong = np.zeros(first.size), np.zeros(first.size, bool), np.zeros(first.size, bool)
+    for k, word in enumerate(found):
         try:
-            value = words.encode(_decoded(cells[row]))
+            value = None if words is None else words.encode(word)
             values[k], there[k] = value or 0.0, value is not None
         except ValueError:
-            there[k], wrong[k] = False, True
-    mask = np.ones(n, bool) if present is None else present
-    wide, found, non_numbers = values[which], there[which] & mask, wrong[which] & mask
-    return NumberColumn(
-        wide.astype(np.float32), found, wide, StringColumn(cells, non_numbers) if non_numbers.any() else None
-    )
-
-
-def no_labels(rows: int) -> NumberColumn:
-    """Return a column without labels."""
-    return NumberColumn(np.zeros(rows, np.float32), np.zeros(rows, bool), np.zeros(rows))
+            wrong[k] = True
+    wide, odd = values[which], wrong[which] & mask
+    others = StringColumn(cells, odd) if odd.any() else None
+    expected = "a number" if words is None else words.expected
+    return NumberColumn(wide.astype(np.float32), there[which] & mask, wide, others, expected)
 
 
 def dicts_with_numbers(

@@ -11,7 +11,7 @@ from forel.data.buffers import Buffers
 from forel.data.features.kinds import add_kind
 from forel.data.features.names import Names
 from forel.data.features.rows import Cells
-from forel.data.labels import LabelWords, kind_of_words
+from forel.data.labels import kind_of_words
 from forel.data.parsers.arrow_batches import NumberedBatch, feature_names, is_number, plain, string_spans, valid
 from forel.data.parsers.cells import RowProblems, block_from_columns
 from forel.data.parsers.column_values import (
@@ -25,7 +25,7 @@ from forel.data.parsers.column_values import (
 )
 from forel.data.parsers.columns import Columns
 from forel.data.parsers.derived_columns import derived_columns, with_derived
-from forel.data.parsers.label_cells import class_labels, given_words, has_classes, no_labels, word_labels, words_of
+from forel.data.parsers.label_cells import given_words, has_classes, labels_of, words_of
 from forel.data.problems import Problems
 from forel.data.values import parse_number
 from forel.validation import refuse
@@ -67,14 +67,11 @@ def table_blocks(
                 kind = "number" if isinstance(column, NumberColumn) else "category"
                 add_kind(found, columns.known, feature, kind)
         dictionaries = DictionaryColumns.of([values[name] for name in features], batch.num_rows, bits, buffers)
-        class_words = None
         if columns.label is not None and columns.label in batch.schema.names:
-            values[columns.label], class_words = _label(batch.column(columns.label), columns.label, columns, found)
+            values[columns.label] = _label(batch.column(columns.label), columns.label, columns, found)
         if columns.importance is not None and columns.importance in batch.schema.names:
             weights = _importance(batch.column(columns.importance), columns.importance)
             values[columns.importance] = _nulls_as_nan(weights) if required else weights
-        words = given_words(columns, {**columns.known, **found})
-        expected = "a number" if words is None else words.expected
         size = max(1, options.block_bytes // (4 * max(1, width)))
         for start in range(0, batch.num_rows, size):
             rows = slice(start, start + size)
@@ -82,8 +79,7 @@ def table_blocks(
             part = {name: column.slice_rows(rows) for name, column in values.items()}
             cells = Cells.empty(lines[rows].size, len(features), bits, buffers)
             dictionaries.fill(cells, start)
-            block = _block(part, features, columns, row_problems, names, cells, expected)
-            block = block if class_words is None else replace(block, label_words=class_words)
+            block = _block(part, features, columns, row_problems, names, cells)
             if derived:
                 chosen = {name: column.slice_rows(rows) for name, column in derived.items()}
                 block = with_derived(block, chosen, columns, row_problems, names)
@@ -93,9 +89,9 @@ def table_blocks(
 
 def _block(
     part: dict[str, Any], features: list[str], columns: Columns, row_problems: RowProblems, names: Names | None,
-    cells: Cells, expected: str,
+    cells: Cells,
 ) -> Block:  # fmt: skip
-    labels, importance = labels_and_importance(part, columns, row_problems, expected)
+    labels = labels_and_importance(part, columns, row_problems)
     mask = np.uint64((1 << columns.options.bits) - 1)
     made = [
         fill_numbers(part[name], name, k, columns, cells, mask, row_problems)
@@ -103,36 +99,29 @@ def _block(
         else part[name].feature(cells, k, name.encode(), mask)
         for k, name in enumerate(features)
     ]
-    return block_from_columns(cells, made, labels, importance, row_problems, columns.options, names)
+    return block_from_columns(cells, made, labels, row_problems, columns.options, names)
 
 
-def _label(
-    array: Any, name: str, columns: Columns, found: dict[str, str]
-) -> tuple[NumberColumn, tuple[str, ...] | None]:
-    """Return the labels of a table, as indices of words if these are classes, and these words.
+def _label(array: Any, name: str, columns: Columns, found: dict[str, str]) -> NumberColumn:
+    """Return the labels of a table.
 
     The first batch decides which of two words is positive, or that there are several classes.
     """
     import pyarrow as pa
     from pyarrow import types
 
-    words = given_words(columns, {**columns.known, **found})
-    if is_number(array.type) and words is None:
-        return _numbers(array), None
+    kinds = {**columns.known, **found}
+    unknown = given_words(columns, kinds) is None
+    if is_number(array.type) and unknown:
+        return _numbers(array)
     if is_number(array.type):
         array = array.cast(pa.string())
     elif types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
     cells, there = string_spans(array, name), valid(array)
-    kinds = {**columns.known, **found}
-    if words is None and columns.options.unlabelled and not has_classes(columns, kinds):
-        return no_labels(len(array)), None
-    if words is None and not has_classes(columns, kinds):
+    if unknown and not columns.options.unlabelled and not has_classes(columns, kinds):
         found[name] = kinds[name] = kind_of_words(words_of(cells, there))
-        words = LabelWords.of_kind(kinds[name])
-    if words is None:
-        return class_labels(cells, there)
-    return word_labels(cells, words, there), None
+    return labels_of(cells, columns, kinds, there)
 
 
 def _importance(array: Any, name: str) -> NumberColumn:

@@ -402,3 +402,32 @@ def test_the_oracle_tries_models_in_the_units_of_the_features(free):
     X = np.column_stack([rng.normal(size=200), 1e-20 * (y - 0.5), np.ones(200)])
     assert oracle.least_average("logistic", X, y, np.ones(200), 1e22, free) < 0.05
     assert oracle.least_average("logistic", X, y, np.ones(200), 1e19, free) > 0.6
+
+
+def capped(margin, label):
+    """The squared error up to 1, which is not convex."""
+    error = margin - label
+    return (error * error / 2, error) if abs(error) < 1 else (0.5, 0.0)
+
+
+def half(margin, label):
+    """The squared error with a slope that is half of its own."""
+    return (margin - label) ** 2, margin - label
+
+
+@pytest.mark.parametrize("loss", [capped, half])
+def test_nothing_is_proved_of_a_function_below_its_tangents(loss, interpreted):
+    model = Learner(1, Settings(loss, alpha=(0.1, 1.0)), certified=True)
+    model.learn(np.ones((40, 1)), [1.0, 0.0] * 20)
+    why = "because the loss is not convex, or its slope is wrong: for label 0 it is below its tangent at margin"
+    assert model.summary().startswith("nothing is proved of the losses of fixed linear models")
+    assert why in model.summary()
+    assert str(model.guarantee()).startswith("nothing is proved against")
+    for one in (a_hinge, with_signs, lambda m, y: (abs(m - y), 1.0 if m > y else -1.0)):
+        assert Learner(1, Settings(one, alpha=1.0), certified=True).settings.loss_function.not_convex() == ""
+
+
+@pytest.mark.parametrize("loss", [lambda m, y: m - y, lambda m, y: ("a", 1.0), lambda m, y: (m.of, 1.0)])
+def test_functions_that_are_no_losses_are_refused_at_once(loss):
+    with pytest.raises(ValueError, match=r"loss: got .*, expected a function .*that returns value and slope"):
+        Settings(loss)

@@ -1,5 +1,8 @@
 """All ways to predict give the same number, for rows inside and outside the range of training."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -221,3 +224,20 @@ def test_mlflow_predicts_as_the_model(model):
     from forel.mlflow.pyfunc import PyfuncModel
 
     assert (PyfuncModel(model).predict(OUTSIDE) == forel.predict(model, OUTSIDE)).all()
+
+
+@pytest.mark.parametrize("served", [False, True])
+def test_copies_of_a_model_that_has_predicted_predict_and_learn_alone(model, served):
+    used = Model(serving_model(model.learner), model.extra) if served else model
+    expected = [used.predict_one(row) for row in INSIDE]
+    for one in (copy.copy(used), copy.deepcopy(used), pickle.loads(pickle.dumps(used))):
+        assert [one.predict_one(row) for row in INSIDE] == expected
+    if not served:
+        other = pickle.loads(pickle.dumps(used)).learn([{**row, "y": 1 - row["y"]} for row in ROWS])
+        assert [other.predict_one(row) for row in INSIDE] == pytest.approx(forel.predict(other, INSIDE), rel=1e-5)
+        assert [used.predict_one(row) for row in INSIDE] == expected
+
+
+def test_the_metrics_of_no_rows_have_no_nan(model):
+    assert "nan" not in repr(model.evaluate([], label="y"))
+    assert "nan" not in repr(model.evaluate([], label="y").report)

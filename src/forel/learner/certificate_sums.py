@@ -292,6 +292,8 @@ class Evidence:
 
     def void(self, lanes: Sequence[slice]) -> str:
         """Return why none of some models proves a floor; empty if one does."""
+        if reason := self.loss.not_convex():
+            return reason
         if all(self.clipped(one) for one in lanes):
             return clipping(self.layout, max(self.clipped(one) for one in lanes))
         if min(self.label_error(one) - ROUNDED * abs(self.total_loss(one)) for one in lanes) <= 0:

@@ -379,6 +379,7 @@ class Mixture:
         result, limit, void = self.bound()
         if max(abs(ledger.loss), losses.max(), limit) >= LOSS_LIMIT:
             void = "a loss left the range of double precision; scale the features"
+        void = self.settings.loss_function.not_convex() or void
         other = losses[best].item()
         limit += EPS * (rows + 8) * (abs(ledger.loss) + abs(other))  # rounding errors of sums
         clipped = ", predictions clipped to the labels seen before," if self.clips else ""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forel.losses.labels import Interval, Labels
+from forel.losses.labels import Choice, Interval, Labels
 from forel.losses.links import Clipping, Identity
 from forel.losses.margin import Array, Constants, MarginLoss
 from forel.validation import Unsupported
@@ -79,6 +79,31 @@ class Custom(MarginLoss):
     def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
         """Return the constants of convex functions in general."""
         return Constants(lipschitz=math.inf)
+
+    def not_convex(self) -> str:
+        """Return where the function is below one of its tangents; empty if it is nowhere, at some margins and labels.
+
+        >>> Custom(lambda margin, label: (margin**3, 3 * margin**2)).not_convex()
+        'the loss is not convex, or its slope is wrong: for label 0 it is below its tangent at margin -8 at margin -7.5'
+        """
+        margins = np.linspace(-8, 8, 33)
+        known = self.labels.values if isinstance(self.labels, Choice) else (0.0, 1.0, -1.0)
+        for label in known:
+            if isinstance(self.labels, Interval) and not self.labels.low <= label <= self.labels.high:
+                continue
+            try:
+                values, slopes = self(margins, label), self.slope(margins, label)
+            except (ArithmeticError, ValueError):  # outside its domain
+                continue
+            with np.errstate(all="ignore"):
+                tangents = values[:, None] + slopes[:, None] * (margins - margins[:, None])
+                rounding = 1e-5 * (1 + np.abs(values) + np.abs(tangents))
+                below = np.argwhere(values < tangents - rounding)
+            if below.size:
+                at, other = margins[below[0]]
+                wrong = "the loss is not convex, or its slope is wrong: for label"
+                return f"{wrong} {label:g} it is below its tangent at margin {at:g} at margin {other:g}"
+        return ""
 
     def expression(self, margin: Any, y: ArrayLike) -> Any:
         """Raise: a Python function has no cvxpy expression."""

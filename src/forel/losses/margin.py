@@ -105,6 +105,10 @@ class MarginLoss(Protocol):
         """Return ℓ(m, y) as a cvxpy expression."""
         ...
 
+    def not_convex(self) -> str:
+        """Return why the loss is not convex; empty if it is."""
+        return ""
+
     def parameter(self, dtype: DTypeLike) -> float:
         """Return the parameter of the kernel, 0 without one; raise if it is too large for a dtype."""
         return getattr(self, self.parameter_name) if self.parameter_name else 0.0

@@ -1,6 +1,7 @@
 """Losses by name, and the conversion of names, objects and functions to losses."""
 
 import inspect
+from numbers import Number
 from types import ModuleType
 from typing import Any
 
@@ -110,4 +111,12 @@ def resolve(loss: Any) -> MarginLoss:
     except (TypeError, ValueError):
         expected = f"one of {', '.join(VOCABULARY)}, a loss, or a function of margin and label"
         raise refuse("loss", loss, expected) from None
+    try:
+        found: Any = Custom(loss).function(0.0, 1.0)
+    except (ArithmeticError, ValueError):  # outside its domain
+        return Custom(loss)
+    except Exception as error:
+        raise refuse("loss", f"{type(error).__name__}: {error}", "a function that returns value and slope") from error
+    if not (isinstance(found, tuple) and len(found) == 2 and all(isinstance(one, Number) for one in found)):
+        raise refuse("loss", found, "a function of margin and label that returns value and slope, two numbers")
     return Custom(loss)

@@ -204,7 +204,8 @@ class Report:
 
     def __repr__(self) -> str:
         known = ((one.name, getattr(self, one.name)) for one in fields(self) if one.name not in TABLES)
-        return f"Report({', '.join(f'{name}={value!r}' for name, value in known if value not in (None, ()))})"
+        shown = ((name, value) for name, value in known if value not in (None, ()) and value == value)
+        return f"Report({', '.join(f'{name}={value!r}' for name, value in shown)})"
 
     def lines(self, loss_name: str) -> list[tuple[str, str, str]]:
         """Return (field, title, formatted value) of each metric that is defined; ``loss_name`` is the loss's title."""

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
@@ -101,6 +101,10 @@ class Model:
     arrays: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     path: Path | None = None
     training: "Training" = None  # type: ignore[assignment]  # typed for the models that training returns
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the content, without what is derived from it, some of which cannot be pickled."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @classmethod
     def trained(

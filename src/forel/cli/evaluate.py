@@ -6,7 +6,7 @@ import typer
 
 from forel.cli.errors import errors_as_messages, print_problems
 from forel.cli.options import NO_FLAGS, AsJson, Data, Files, ReadingFlags, Threads, source_of
-from forel.cli.printing import jsonable, print_json
+from forel.cli.printing import jsonable, print_json, print_statements
 from forel.markup import number_text
 
 
@@ -15,6 +15,10 @@ def evaluate(
     model: Annotated[str, typer.Option("--model", "-i", help="A model file.")] = ...,  # type: ignore[assignment]
     data: Data = None,
     reading: ReadingFlags = NO_FLAGS,
+    interval: Annotated[
+        float | None,
+        typer.Option(help="Level of intervals around predicted numbers, such as 0.9.", show_default=False),
+    ] = None,
     threads: Threads = None,
     as_json: AsJson = False,
 ) -> None:
@@ -32,10 +36,11 @@ def evaluate(
         from forel.training.model import evaluate, load
 
         stored = load(model)
-        found = evaluate(stored, source_of(files, data), threads=threads, **reading.options())
+        found = evaluate(stored, source_of(files, data), interval=interval, threads=threads, **reading.options())
         if as_json:
             slices = {"slices": [table.to_json() for table in found.slices]} if found.slices else {}
-            print_json({**jsonable(found.report), **slices, "malformed": found.problems.count})
+            said = {} if found.statements is None else found.statements.to_json()
+            print_json({**jsonable(found.report), **slices, **said, "malformed": found.problems.count})
             return
         console = open_console()
         console.print(report_table({"evaluated": found.report}, stored.settings.title))
@@ -48,4 +53,5 @@ def evaluate(
             console.print(slice_table(by_value, stored.settings.title))
         if found.report.confusion:
             console.print(confusion_table(found.report))
+        print_statements(found.statements)
         print_problems(found.problems)

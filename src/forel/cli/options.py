@@ -65,7 +65,7 @@ ALL = (*READ, "peek")
 COMMON_OPTIONS = frozenset(
     {
         *("files", "loss", "alpha", "l1", "passes", "shuffle", "share", "by", "quiet", "as_json"),
-        *("holdout", "holdout_after", "certificate", "report", "model", "serving", "predictions", "start"),
+        *("holdout", "holdout_after", "interval", "certificate", "report", "model", "serving", "predictions", "start"),
         *("checkpoint", "resume", "bits", "names", "format", "label", "positive", "classes", "importance", "keep"),
         *("ignore", "categories", "text", "date", "interactions", "help_all"),
     }
@@ -255,6 +255,7 @@ class TrainOptions:
     passes: int = _model("Number of passes over the data.", default=1)
     holdout: int = _evaluation("Hold out every n-th row: predict it, do not learn from it. 0 for none.", default=0)
     holdout_after: int | None = _evaluation("Hold out all rows after the first n.")
+    interval: float | None = _evaluation("Keep intervals that cover this fraction of predicted numbers, such as 0.9.")
     certificate: bool = _evaluation("Bound how much better any fixed model could be.", "--certificate", default=False)
     report: str | None = _evaluation("Write a report with plots, in HTML.")
     model: str | None = _output("Write the model to this file.", "--model", "-f")

@@ -26,6 +26,10 @@ def predict(
         bool,
         typer.Option("--probabilities", help="Of several classes, write name:probability of each, separated by tabs."),
     ] = False,
+    interval: Annotated[
+        float | None,
+        typer.Option(help="Write the ends of an interval too, of the level of training.", show_default=False),
+    ] = None,
     data: Data = None,
     test: Annotated[bool, typer.Option("-t", help="No effect; predict never learns.", rich_help_panel=VW)] = False,
     reading: ReadingFlags = NO_FLAGS,
@@ -34,11 +38,14 @@ def predict(
     """Write a prediction for each example.
 
     The tag of the example follows, if it has one. With several classes, the
-    prediction is the name of the class.
+    prediction is the name of the class. With --interval, its lower and upper
+    end follow the prediction.
 
     Example: forel predict new.vw --model m.forel --output predictions.txt
     """
     with errors_as_messages():
+        import numpy as np
+
         from forel.data import Problems
         from forel.data.sources.streams import arriving, standard_input
         from forel.training.model import load
@@ -51,6 +58,8 @@ def predict(
         names = stored.classes
         if names is not None and link != "auto":
             raise refuse("--link", link, "auto for several classes; --probabilities writes their probabilities")
+        if interval is not None:
+            stored.intervals(np.zeros(0), interval)  # raises for a model without them
         several = names is not None or probabilities
         apply_link = prediction_link(stored, probabilities) if several else link_named(link, stored.settings)
         columns = names if probabilities else None
@@ -60,7 +69,10 @@ def predict(
             rows = arriving(standard_input()) if source == ["-"] else source
             given = {"threads": threads, "problems": problems, "tags": True, **reading.options()}
             for block, margins in predict_blocks(stored, rows, **given):
-                write(block, apply_link(margins), columns)
+                values = apply_link(margins)
+                if interval is not None:
+                    values = np.column_stack([values, stored.intervals(values, interval)])
+                write(block, values, columns)
         if problems.count:
             print_problems(problems)
 
@@ -108,8 +120,10 @@ def _write_and_flush(text: str) -> None:
 
 
 def _write_block(write: Callable[[str], object], block: Any, values: Any, names: Sequence[str] | None = None) -> None:
-    """Write numbers, rows of numbers, names of classes, or a probability for each of these."""
-    if names is not None:
+    """Write numbers, with the ends of intervals or without, names of classes, or a probability for each of these."""
+    if values.ndim == 2 and names is None:
+        text = "".join("{:.9g} {:.9g} {:.9g}\n".format(*row) for row in values.tolist())
+    elif names is not None:
         pairs = ("\t".join(f"{n}:{p:.9g}" for n, p in zip(names, row, strict=True)) for row in values.tolist())
         text = "".join(f"{line}\n" for line in pairs)
     else:

@@ -11,8 +11,9 @@ import typer
 if TYPE_CHECKING:
     from forel.learner.learner import Learner
     from forel.training.metrics import Report
+    from forel.training.statements import Statements
 
-__all__ = ["jsonable", "mixture_summary", "print_json", "say", "signed"]
+__all__ = ["jsonable", "mixture_summary", "print_json", "print_statements", "say", "signed"]
 
 
 def say(text: str, err: bool = True) -> None:
@@ -34,6 +35,12 @@ def _finite(value: Any) -> Any:
         return [_finite(each) for each in value]
     value = value.item() if hasattr(value, "item") else value  # a number of numpy
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def print_statements(found: "Statements | None", stderr: bool = False) -> None:
+    """Print a line for the coverage of intervals, and one for alarms, if there are any."""
+    for sentence in () if found is None else found.sentences():
+        say(f"{sentence[:1].upper()}{sentence[1:]}.", stderr)
 
 
 def signed(number: float) -> str:

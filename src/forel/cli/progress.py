@@ -7,7 +7,7 @@ from typing import IO
 
 from forel.cli.errors import print_problems
 from forel.cli.outputs import Saved
-from forel.cli.printing import jsonable, mixture_summary, print_json, say
+from forel.cli.printing import jsonable, mixture_summary, print_json, print_statements, say
 from forel.markup import counted, number_text
 from forel.training.model import Model
 from forel.training.progress import Progress
@@ -101,6 +101,7 @@ def print_summary(trained: Model, saved: Saved, certified: bool, as_json: bool, 
             **({} if mixed is None else mixed),
             **({} if trained.label_words is None else {"positive": trained.label_words.positive}),
             **({"slices": [table.to_json() for table in run.slices]} if run.slices else {}),
+            **({} if run.statements is None else run.statements.to_json()),
             "malformed": run.problems.count,
             **({} if saved.choice is None or saved.choice.setting is None else {"serving": str(saved.choice)}),
             "model": saved.path,
@@ -125,6 +126,7 @@ def print_summary(trained: Model, saved: Saved, certified: bool, as_json: bool, 
         say(f"Mixture: {mixture_sentence(trained)}.", stderr)
     if trained.label_words is not None:
         say(f"Labels: {trained.label_words.summary()}.", stderr)
+    print_statements(run.statements, stderr)
     if certificate is not None:
         say(f"Certificate: {certificate}.", stderr)
     print_problems(run.problems)

@@ -16,6 +16,8 @@ whose terms are at most $(1/c + a)$ and $(1/c + a)(1 - S_{t-1}/S_t)$. ∎
 Here $b_t$ is a mixture by AdaHedge, on pinball losses, of quantiles that are followed with several rates.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -85,6 +87,22 @@ class Coverage:
     def deviation_bound(self) -> float:
         """A bound on how far ``covered`` is from the level times the rows, on any stream with these jumps of errors."""
         return float((1 / CORRECTION + max(self.level, 1 - self.level)) * self.state[3])
+
+    def segment(self) -> "Coverage":
+        """Return intervals that continue with these widths, and count the rows from here on alone.
+
+        For rows that follow others, the sum of the theorem has a further term $q_1/\\eta_0$ of the size of the others.
+        """
+        found = Coverage(self.level)
+        found.state[:] = self.state
+        found.state[:2] = 0
+        found.state[3] = 2.0 * (self.state[2] > 0)
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the numbers as JSON values."""
+        names = "level", "half_width", "rows", "covered", "deviation_bound"
+        return {name: getattr(self, name) for name in names}
 
     def sentence(self) -> str:
         """Return how many labels were covered, and what is proved."""

@@ -9,6 +9,7 @@ from forel.data import Names
 from forel.data.features.hashing import hash_name
 from forel.river.dict_learner import DictLearner
 from forel.training.model import Model
+from forel.training.statements import stored_coverage
 from forel.validation import refuse
 
 __all__ = ["UNSET", "pack"]
@@ -31,14 +32,15 @@ def pack(model: Any) -> Model:
         "class_starts": [[rounds, weight] for rounds, weight in learner.class_starts],
         "y_name": model._y_name if isinstance(model._y_name, str) else None,
     }
+    extra = stored_coverage(vars(model).get("_coverage"))
     if learner.hashing is not None:
         reading: dict[str, Any] = {"bits": learner.hashing.bits, "kinds": dict(learner.hashing.kinds)}
         names = [str(label) for label in learner.codes]
         if len(names) > 2 and len(set(names)) == len(names):  # what forel.predict writes
             reading["classes"] = names
-        return Model(saved, {"reading": reading}, None, estimator)
+        return Model(saved, {"reading": reading, **extra}, None, estimator)
     words, others = _pack_names(learner.names, lanes.features)
-    return Model(saved, {"reading": {"named": True}}, words, {**estimator, "other_names": others})
+    return Model(saved, {"reading": {"named": True}, **extra}, words, {**estimator, "other_names": others})
 
 
 def _pack_names(names: dict[Hashable, int], features: int) -> tuple[Names, list[Any]]:

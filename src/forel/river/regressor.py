@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from river import base
+from river.conf import Interval
 from river.utils import dataframe
 
 from forel.learner.certificate import Certificate
@@ -46,6 +47,7 @@ class LinearRegressor(RiverModel, base.MiniBatchRegressor):
     certified : whether to keep the sums that :meth:`certificate` needs
     seed : seed of the noise with which float32 sums are rounded
     memory : for algorithm="filter", below 1 for streams that drift
+    interval : the fraction of labels that ``predict_one(x, with_interval=True)`` should cover; None for no intervals
 
     >>> model = LinearRegressor(alpha=1.0)
     >>> for k in range(400):
@@ -59,16 +61,27 @@ class LinearRegressor(RiverModel, base.MiniBatchRegressor):
     """
 
     _losses = LOSSES
+    _intervals = True
 
     def learn_one(self, x: dict[Hashable, Any], y: float, w: float = 1.0) -> None:
         """Learn from one row; ``w`` is the weight of its loss."""
         target, weight, learner = self._target(y), 1.0 if w == 1.0 else importance(w), self._learner
+        if self._coverage is None:
+            learner.learn(x, weight, lambda: (learner.codes, target))
+            return
+        before = self.predict_one(x)
         learner.learn(x, weight, lambda: (learner.codes, target))
+        if weight:
+            self._coverage.add([before], [target])
 
-    def predict_one(self, x: dict[Hashable, Any]) -> float:
-        """Return the prediction for a row; unknown names have weight 0."""
+    def predict_one(self, x: dict[Hashable, Any], with_interval: bool = False) -> Any:
+        """Return the prediction for a row, or an interval around it; unknown names have weight 0."""
         found, _ = self._learner.margins(x)
-        return found  # type: ignore[no-any-return]
+        if not with_interval:
+            return found
+        if self._coverage is None:
+            raise refuse("with_interval", True, "False: the model was made without interval")
+        return Interval(found - self._coverage.half_width, found + self._coverage.half_width)
 
     def learn_many(self, X: Any, y: Any, w: Any = 1.0) -> None:
         """Learn from each row of a frame in order, with the same bits as ``learn_one``."""
@@ -77,9 +90,12 @@ class LinearRegressor(RiverModel, base.MiniBatchRegressor):
         labels = np.array([self._target(each) for each in given], self._learner.lanes.dtype)
         weight = importances(w, height, labels.dtype)
         columns, learner = self._columns(X), self._learner
+        before = None if self._coverage is None else learner.frame_margins(columns)[0][:, 0]
         with learner.guard.writing():
             learner.learn_rows(columns.at(learner.assign_slots(columns.names)), labels, weight)
             self._y_name = name
+        if self._coverage is not None and before is not None:
+            self._coverage.add(before[weight > 0], labels[weight > 0])
 
     def predict_many(self, X: Any) -> Any:
         """Return the predictions for a frame, as a series of the same library."""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from forel.evidence import Coverage
 from forel.learner.grid import default_grid
 from forel.learner.locking import SeqLock
 from forel.learner.settings import LANE_PARAMETERS, Settings
@@ -25,6 +26,7 @@ class RiverModel:
     """A model of river, whose parameters are its attributes."""
 
     _losses: ClassVar[tuple[str, ...]]  # the first one is the default
+    _intervals: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -43,7 +45,10 @@ class RiverModel:
         certified: bool = False,
         seed: int = 0,
         memory: float = 1.0,
+        interval: float | None = None,
     ) -> None:
+        if interval is not None and not self._intervals:
+            raise refuse("interval", interval, "None: intervals are those of predicted numbers")
         self.alpha = alpha
         self.beta = beta
         self.l1 = l1
@@ -58,9 +63,11 @@ class RiverModel:
         self.certified = certified
         self.seed = seed
         self.memory = memory
+        self.interval = interval
         self.loss = self._losses[0] if loss is None else loss
         self._learner = DictLearner(settings_of(self, self._losses), dtype, bits, certified)
         self._largest = float(np.finfo(self._learner.lanes.dtype).max)
+        self._coverage = None if interval is None else Coverage(interval)
         self._y_name: str | None = None
 
     def _columns(self, X: Any) -> Columns:

@@ -16,6 +16,7 @@ from forel.river.regressor import LinearRegressor
 from forel.river.rows import Hashing
 from forel.store.named_rows import slots_of_names, unpack_value
 from forel.training.model import as_model
+from forel.training.statements import coverage_of
 from forel.validation import refuse
 
 __all__ = ["model_of"]
@@ -63,6 +64,8 @@ def model_of(source: Any) -> LinearClassifier | LinearRegressor:
         raise refuse("stored", linear.settings.names, "one setting, or the default mixture")
     mixture = None if learner.mixture is None else learner.mixture.copy()
     experts = None if mixture is None else Experts(linear.settings, linear.classes, mixture)
+    if isinstance(model, LinearRegressor) and (coverage := coverage_of(stored.extra)) is not None:
+        vars(model).update(_coverage=coverage, interval=coverage.level)
     model._y_name = known.get("y_name")
     model._learner.__setstate__(
         {

@@ -228,11 +228,18 @@ class FTRLRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         exponential of the margin), one of ``forel.losses`` such as ``Quantile(0.9)``, or a function of margin and
         label that returns value and slope
 
+    interval : the fraction of labels that ``predict(X, interval=...)`` should cover, such as 0.9; None for no intervals
+
     The other parameters, sample weights and frames with words are those of :class:`FTRLClassifier`.
 
     >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [1.0, 3.0, 5.0, 7.0]
     >>> FTRLRegressor(alpha=1.0, passes=100).fit(X, y).predict([[4.0]]).round(2)
     array([9.], dtype=float32)
+    >>> X = np.arange(2000)[:, None] % 7
+    >>> model = FTRLRegressor(alpha=1.0, interval=0.9).fit(X, 2.0 * X[:, 0] + np.sin(np.arange(2000)))
+    >>> predictions, ends = model.predict(X[:1], interval=0.9)
+    >>> bool(ends[0, 0] < 0 < ends[0, 1])
+    True
 
     Survey: section 3.4
     """
@@ -263,6 +270,7 @@ class FTRLRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         filters: Any = None,
         memory: Any = 1.0,
         full_filters: Any = None,
+        interval: float | None = None,
     ) -> None:
         self._store(locals())
 
@@ -277,8 +285,13 @@ class FTRLRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         return self
 
     @predicts
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the prediction for each row."""
+    def predict(self, X: Any, interval: float | None = None) -> Any:
+        """Return the prediction for each row; with the ``interval`` of the constructor, also its ends, in two columns.
+
+        The intervals cover this fraction of the rows of every stream, up to a bound, if rows are predicted and then
+        learned by ``partial_fit``. The half width is that after the last row that was learned.
+        """
         margins = self._margins(X)[:, 0]
         link: Link = self._model.settings.loss_function.link
-        return link(margins, margins.dtype)
+        found = link(margins, margins.dtype)
+        return found if interval is None else (found, self.__model__().intervals(found, interval))

@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from forel.evidence import Coverage
 from forel.learner.grid import default_grid, without_filters
 from forel.learner.learner import Learner
 from forel.learner.locking import SeqLock, reading
@@ -28,6 +29,7 @@ from forel.losses.vocabulary import synonym_hint
 from forel.notebook import card
 from forel.store.frame_features import FrameFeatures, frame_of, words_frame
 from forel.training.model import Model
+from forel.training.statements import stored_coverage
 from forel.validation import real, refuse, vector, whole
 
 __all__ = ["KEPT", "OPTIONAL", "Estimator", "guard_of", "learns", "predicts"]
@@ -42,6 +44,7 @@ KEPT = (
     "lanes",
     "add_classes",
     "class_weight",
+    "interval",
 )  # stored beside the settings
 SHUFFLE_BLOCK = 1 << 14  # rows copied at a time; the model does not depend on it
 
@@ -135,22 +138,31 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             model.add_features(X.shape[1])
         if passes_made > 1 or random is not None:
             X = rows_of(X, model.features, model.dtype)  # validated and converted once, for all passes
+        level = vars(self).get("interval")
+        coverage = vars(self).get("_coverage") if model is vars(self).get("_model") else None
+        if level is not None and (coverage is None or coverage.level != level):
+            coverage = Coverage(level)
         before, first = float(np.sum(model.loss)), 0.0
         for number in range(passes_made):
             # Only rows of the first pass compare settings fairly.
-            learn = model.relearn if number > 0 else model.learn
-            if random is None:
-                learn(X, labels, weight)
-            else:
-                order = random.permutation(len(labels))
-                for block in (order[k : k + SHUFFLE_BLOCK] for k in range(0, order.size, SHUFFLE_BLOCK)):
-                    learn(X.take(block), labels[block], None if weight is None else weight[block])
+            learn = model.relearn if number > 0 else model.learn if coverage is None else model.progress
+            order = np.arange(len(labels)) if random is None else random.permutation(len(labels))
+            for k in range(0, order.size, order.size if random is None else SHUFFLE_BLOCK):
+                block: Any = slice(None) if random is None else order[k : k + SHUFFLE_BLOCK]
+                rows, some = X if random is None else X.take(block), None if weight is None else weight[block]
+                margins = learn(rows, labels[block], some)
+                if coverage is not None and number == 0:
+                    counts = slice(None) if some is None else some > 0
+                    means = model.settings.link(np.asarray(margins, np.float64)[:, 0])
+                    coverage.add(means[counts], np.asarray(labels[block], np.float64)[counts])
             # Only the first pass predicts rows before learning from them.
             first = float(np.sum(model.loss)) - before if number == 0 else first
         if model is not getattr(self, "_model", None):
             self._model, self._progress, self._sparse = model, (0.0, 0.0), False
         total_loss, total_weight = self._progress
         self._progress = total_loss + first, total_weight + (len(labels) if weight is None else float(weight.sum()))
+        if coverage is not None:
+            self._coverage = coverage
         self.n_iter_ = passes_made
         self._frame_features = self.__dict__.pop("_next_frame_features", None)
 
@@ -300,7 +312,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
                 expected = "numbers or text, which can be stored; encode the labels before fitting"
                 raise refuse("classes_", values, expected)
             attributes["classes"] = {"dtype": self.classes_.dtype.str, "values": values}
-        return Model(model, estimator=attributes)
+        return Model(model, stored_coverage(known.get("_coverage")), estimator=attributes)
 
     def _html_repr(self) -> str:
         """Return scikit-learn's diagram for notebooks and, if fitted, the loss, guarantee and certificate."""

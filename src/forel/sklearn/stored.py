@@ -13,6 +13,7 @@ from forel.sklearn.shared import KEPT, OPTIONAL, guard_of
 from forel.store import ServingModel
 from forel.store.frame_features import FrameFeatures
 from forel.training.model import as_model
+from forel.training.statements import coverage_of
 from forel.validation import refuse
 
 __all__ = ["estimator_of"]
@@ -60,6 +61,8 @@ def estimator_of(source: Any) -> Any:
     estimator._model, estimator._progress = model, (total_loss, total_weight)
     estimator._sparse, estimator.n_iter_ = known.get("sparse", False), known.get("n_iter", 1)
     estimator.n_features_in_ = model.features
+    if (coverage := coverage_of(stored.extra)) is not None:
+        estimator._coverage, estimator.interval = coverage, coverage.level
     guard_of(estimator)
     if known.get("columns") is not None:
         estimator._frame_features = FrameFeatures.from_json(known["columns"])

@@ -18,6 +18,7 @@ from forel.learner.locking import reading
 from forel.learner.loss_floor import LossFloor
 from forel.learner.rows import CoalescedRows
 from forel.learner.settings import Settings
+from forel.losses.labels import Interval
 from forel.losses.links import Probability
 from forel.losses.sigmoid import sigmoid_of_float
 from forel.notebook import card, plain
@@ -32,6 +33,7 @@ from forel.store.serving import ServingModel, class_link, number_of_classes
 from forel.training.labels import LabelEncoder
 from forel.training.options import model_options, updated_options
 from forel.training.scoring import evaluate_model, predict_rows
+from forel.training.statements import coverage_of
 from forel.validation import refuse
 
 if TYPE_CHECKING:
@@ -217,9 +219,10 @@ class Model:
         *,
         margins: bool = False,
         probabilities: bool = False,
+        interval: float | None = None,
         threads: int | None = None,
         **reading: Any,
-    ) -> NDArray[Any]:
+    ) -> Any:
         """Return the prediction for each row of a source, without learning; labels are optional.
 
         Predictions are probabilities for log-loss, means for regression losses, margins for hinge losses, and the names
@@ -230,6 +233,8 @@ class Model:
         source : as in :func:`forel.data.read`
         margins : return margins w·x instead of predictions, with a column for each of several classes
         probabilities : return probabilities, with a column for each of several classes
+        interval : return predictions, and the ends of an interval for each, in two columns. It is the level that the
+            model was trained with; the half width is that after the last row of training
         threads : number of parser threads; None for a default
         reading : options of :class:`forel.data.ReadOptions` that differ from those of training
 
@@ -239,21 +244,44 @@ class Model:
         >>> (model.predict([{"site": "news"}, {"site": "shop"}]) > 0.5).tolist()
         [True, False]
         """
-        return predict_rows(self, source, margins, probabilities, threads, reading)
+        found = predict_rows(self, source, margins, probabilities, threads, reading)
+        return found if interval is None else (found, self.intervals(found, interval))
 
-    def evaluate(self, source: Any, *, threads: int | None = None, **reading: Any) -> "Evaluation":
+    def intervals(self, predictions: NDArray[Any], level: float | None = None) -> NDArray[np.float64]:
+        """Return the ends of the interval around each prediction, within the range of labels of the loss.
+
+        >>> from forel.training.train import train
+        >>> rows = [{"a": k % 5, "y": k % 7} for k in range(500)]
+        >>> model = train(rows, label="y", loss="squared", bits=4, interval=0.8)
+        >>> predictions, ends = model.predict(rows[:2], interval=0.8)
+        >>> bool((ends[:, 0] < predictions).all()), ends.shape
+        (True, (2, 2))
+        """
+        coverage = coverage_of(self.extra)
+        if coverage is None:
+            raise refuse("interval", level, "None: the model was trained without intervals, as interval=0.9 keeps")
+        if level not in (None, coverage.level):
+            raise refuse("interval", level, f"{coverage.level:g}, with which the model was trained")
+        labels, center = self.settings.labels, np.asarray(predictions, np.float64)
+        ends = np.stack([center - coverage.half_width, center + coverage.half_width], axis=-1)
+        return np.maximum(ends, labels.low) if isinstance(labels, Interval) else ends
+
+    def evaluate(
+        self, source: Any, *, interval: float | None = None, threads: int | None = None, **reading: Any
+    ) -> "Evaluation":
         """Measure the model on a source, without learning.
 
         Parameters
         ----------
         source, threads, reading : as in :meth:`predict`
+        interval : level of intervals around predicted numbers, which follow the rows; None for that of training
 
         >>> from forel.training.train import train
         >>> clicks = [{"site": "news", "click": 1}, {"site": "shop", "click": 0}] * 50
         >>> train(clicks, label="click", bits=10).evaluate(clicks).report.auc
         1.0
         """
-        return evaluate_model(self, source, threads, reading)
+        return evaluate_model(self, source, threads, reading, interval)
 
     def learn(self, source: Any, **reading: Any) -> "Model":
         """Learn from each row of a source in place, without measuring, and return the model.
@@ -557,7 +585,7 @@ def as_model(model: Any) -> Model:
     return cast(Model, model.__model__()) if hasattr(model, "__model__") else Model(model)
 
 
-def predict(model: Any, source: Any, **options: Any) -> NDArray[Any]:
+def predict(model: Any, source: Any, **options: Any) -> Any:
     """Return the prediction of a model for each row of a source: :meth:`Model.predict` of a path or any model."""
     return as_model(model).predict(source, **options)
 

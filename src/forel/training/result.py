@@ -15,6 +15,7 @@ from forel.training.label_order import LabelOrder
 from forel.training.metrics import Report
 from forel.training.row_sample import ColumnSpread, auc_warning, leak_warning
 from forel.training.slices import SliceTable
+from forel.training.statements import Statements
 
 __all__ = [
     "Evaluation",
@@ -47,6 +48,7 @@ class Training:
     rounds : the number of rows that the model has learned from, in all passes and runs
     columns : how much each column adds to the margins of a sample of the rows, the largest first
     moments : slots of this sample, and the means of their values and of the squares of these
+    statements : what holds at any moment: coverage of intervals, alarms, and the mean loss; None with ``by``
     slices : metrics of the rows of ``report`` by the values of each column of the option ``slices``
     label_order : counts of the labels of the first pass in order, which warn of sorted ones; None with ``by``
     checkpoint : the checkpoint of the run; None without one
@@ -67,6 +69,7 @@ class Training:
     rounds: int = 0
     columns: tuple[ColumnSpread, ...] = ()
     moments: NDArray[np.float64] | None = None
+    statements: Statements | None = None
     slices: tuple[SliceTable, ...] = ()
     label_order: LabelOrder | None = None
     checkpoint: Path | None = None
@@ -90,17 +93,19 @@ class Training:
         return {
             **({"certificate": certificate} if self.certificate else {}),
             **({"columns": [one._asdict() for one in self.columns]} if self.columns else {}),
+            **({} if self.statements is None else self.statements.extra),
             **{name: None if report is None else _json(report) for name, report in reports.items()},
         }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
-    """Metrics of a model's predictions on a stream, malformed examples that were skipped, and metrics by column."""
+    """Metrics of predictions, malformed examples that were skipped, metrics by column, and what holds at any moment."""
 
     report: Report
     problems: Problems
     slices: tuple[SliceTable, ...] = ()
+    statements: Statements | None = None
 
     def _summary(self) -> list[tuple[str, object]]:
         """Return the title and value of what is shown of an evaluation."""

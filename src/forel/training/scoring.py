@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from forel.data import Block, Problems, read
 from forel.data.pipeline import ordered_blocks
+from forel.evidence import Coverage
 from forel.learner.keyed import KeyedModels
 from forel.store.serving import class_link, number_of_classes
 from forel.training.classes import metrics_for
@@ -19,6 +20,7 @@ from forel.training.result import Evaluation
 from forel.training.row_sample import LeakWarning, auc_warning
 from forel.training.schema import SchemaCheck
 from forel.training.slices import SliceMetrics, naming_key, slice_tables
+from forel.training.statements import Statements, coverage_of
 from forel.validation import refuse, several
 
 if TYPE_CHECKING:
@@ -29,7 +31,9 @@ __all__ = ["evaluate_model", "predict_blocks", "predict_rows", "prediction_link"
 MIN_ROWS = 100  # with equal predictions, which are a reason for a warning
 
 
-def evaluate_model(stored: "Model", source: Any, threads: int | None, reading: dict[str, Any]) -> Evaluation:
+def evaluate_model(
+    stored: "Model", source: Any, threads: int | None, reading: dict[str, Any], interval: float | None = None
+) -> Evaluation:
     """Measure a model on a source, as :meth:`forel.training.model.Model.evaluate` does."""
     settings, problems = stored.settings, Problems(reading.get("on_error") or "raise")
     names = stored.classes or ()
@@ -41,16 +45,24 @@ def evaluate_model(stored: "Model", source: Any, threads: int | None, reading: d
     slices = [SliceMetrics(column, metrics) for column in columns]
     if isinstance(stored.learner, KeyedModels):
         options["slices"] = stored.learner.by, *columns
+    stated = Statements(settings, stored.classes is not None, _coverage(stored, interval))
     for block, margins in predict_blocks(stored, source, threads, problems, **options):
         encoded, valid = labels.encode(block)
         rows = slice(None) if valid is None else np.flatnonzero(valid)
         scores = metrics.add(margins[rows], encoded[rows], block.importance[rows])
+        stated.add(scores)
         for values, by_value in zip(() if block.slices is None else block.slices[-len(slices) :], slices, strict=False):
             by_value.add(values[rows], scores)
     report = metrics.report()
     if (found := auc_warning("these rows", report)) is not None:
         warnings.warn(found, LeakWarning, stacklevel=4)
-    return Evaluation(report, problems, slice_tables(slices))
+    return Evaluation(report, problems, slice_tables(slices), stated)
+
+
+def _coverage(stored: "Model", level: float | None) -> Coverage | None:
+    """Return the intervals of a model, continued, or new ones of another level."""
+    known = coverage_of(stored.extra, level)
+    return known.segment() if known is not None else None if level is None else Coverage(level)
 
 
 def predict_rows(

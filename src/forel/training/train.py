@@ -18,6 +18,7 @@ from forel.data.labels import padded_names
 from forel.data.options import OtherReadKeywords
 from forel.data.pieces import Workers
 from forel.data.reader import names_for
+from forel.evidence import Coverage
 from forel.learner.certificate_sums import CertificateSums
 from forel.learner.keyed import KeyedModels
 from forel.learner.learner import Learner
@@ -49,6 +50,7 @@ from forel.training.run_certificate import CertificateOfRun
 from forel.training.schema import SchemaOfRun
 from forel.training.slices import Slices, naming_key
 from forel.training.start import initial_model, initial_settings, settings_with_loss
+from forel.training.statements import Statements, StatementsOfRun, coverage_of
 from forel.validation import refuse, whole
 
 __all__ = ["MoreOptions", "TrainKeywords", "train"]
@@ -63,6 +65,7 @@ OWN_EXTRA = (
     "schema",
     "columns",
     "certificate",
+    "interval",
 )
 
 
@@ -76,6 +79,8 @@ class MoreOptions:
     checkpoint_every : number of rows between checkpoints, which are written at the end of a block
     cluster : reads and parses files elsewhere, such as :class:`forel.ray.RayWorkers` on a Ray cluster, and with ``by``
         learns models there, which does not change the result; None for this process
+    interval : the fraction of labels that intervals around predicted numbers should cover, such as 0.9, for
+        ``predict(..., interval=0.9)``; None for none, or that of the model to continue from
     by : train a model for each value of this column, each as on its rows alone; their metrics are the first of
         ``Model.training.slices``. In VW text, the column is a namespace, or "tag"
     fallback : with ``by``, also train a model on all rows, for keys that were not in the data
@@ -84,6 +89,7 @@ class MoreOptions:
     copy: bool = True
     checkpoint_every: int = 1_000_000
     cluster: Workers | None = None
+    interval: float | None = None
     by: str | None = None
     fallback: bool = False
 
@@ -94,6 +100,7 @@ class TrainKeywords(OtherReadKeywords, total=False):
     copy: bool
     checkpoint_every: int
     cluster: Workers | None
+    interval: float | None
     by: str | None
     fallback: bool
 
@@ -319,6 +326,7 @@ class _Job:
             "certificate": self.certified,
             "settings": settings_to_json(self.settings),
             "fixed_share": self.share,
+            "interval": self.others.interval,
             "by": self.others.by,
             "fallback": self.others.fallback,
         }
@@ -340,10 +348,11 @@ class _Job:
         self.measures = Measures(new_metrics)
         self.slices = Slices(self.passes.options.slices, self.measures)
         self.order = self.kept = self.proof = None
+        self.said: Statements | None = None
         found: list[Observer] = [MemoryLimit(), self.measures, self.slices]
         if self.others.by is None:
             self.order = LabelOrder(self.passes.shuffle is not None)
-            found.append(self.order)
+            found += [self.order, self._statements()]
             # Rows at the end of an ordered stream are predicted by the final model in any case.
             if self.rule.every or (self.rule.after is not None and self.passes.shuffle is not None):
                 self.kept = HeldOutRows()
@@ -358,6 +367,15 @@ class _Job:
             every, extra = self.others.checkpoint_every, lambda: self.extra
             found.append(Checkpoints(self.checkpoint, every, self.fingerprint, self._collected, extra, self.passes))
         return found
+
+    def _statements(self) -> StatementsOfRun:
+        """Return what is said at any moment; intervals continue those of the model to start from."""
+        level = self.others.interval
+        coverage = None if self.start is None else coverage_of(self.start.extra, level)
+        coverage = coverage if coverage is not None or level is None else Coverage(level)
+        ordered, several = self.passes.shuffle is None, self.model.classes is not None
+        said = self.said = Statements(self.settings, several, coverage, ordered)
+        return StatementsOfRun(self.measures, said)
 
     def _collected(self) -> Any:
         """Return the model after the rows that were learned so far."""
@@ -417,7 +435,7 @@ class _Job:
             report=reports[0], holdout=holdout, final=final,
             passes=reports, rows=first_pass[0], entries=first_pass[1], seconds=seconds, compiling=compiling,
             problems=self.passes.problems, certificate=None if proof is None else proof.summary,
-            frontier=None if proof is None else proof.frontier, slices=self.slices.tables(),
+            frontier=None if proof is None else proof.frontier, statements=self.said, slices=self.slices.tables(),
             label_order=self.order, checkpoint=self.checkpoint, columns=tuple(columns),
             moments=moments, floor=None if proof is None else proof.numbers, rounds=model.rounds,
         )  # fmt: skip

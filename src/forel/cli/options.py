@@ -55,8 +55,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text
 
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}
 # The commands that take a flag; others have a constant FLAGS_OF, the command whose flags they take.
-TRAIN = ("train",)
-LABELLED = ("train", "convert", "evaluate")
+TRAIN = ("train", "serve")
+LABELLED = ("train", "convert", "evaluate", "serve")
 MEASURE = ("train", "evaluate")
 SCORE = ("predict", "evaluate")
 READ = ("train", "convert", "predict", "evaluate", "explain")

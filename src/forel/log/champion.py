@@ -17,7 +17,7 @@ from forel.training.labels import label_kind
 from forel.training.model import Model
 from forel.validation import refuse
 
-__all__ = ["Contest", "Event", "Fold"]
+__all__ = ["Change", "Contest", "Event", "Fold"]
 
 FIRST = "initial"  # the name of the model that a server starts with
 
@@ -31,6 +31,13 @@ class Event(NamedTuple):
     labels: NDArray[np.float64]
     importance: NDArray[np.float32]
     margins: NDArray[np.float64]
+
+
+class Change(NamedTuple):
+    """A change of models, whose record ends at ``end``."""
+
+    end: int
+    control: Control
 
 
 class Fold:
@@ -148,9 +155,7 @@ class Contest:
 
     def remove(self, name: str) -> None:
         """Drop a challenger."""
-        self.check_known(name)
-        if name == self.champion:
-            raise refuse("name", name, "a challenger; this model is served: promote another one first")
+        self.check_removable(name)
         del self.folds[name], self.comparisons[name]
         self.history = [one for one in self.history if one != name]
 
@@ -158,6 +163,12 @@ class Contest:
         """Raise for the name of no model."""
         if name not in self.folds:
             raise refuse("name", name, f"one of {', '.join(self.folds)}")
+
+    def check_removable(self, name: str) -> None:
+        """Raise for the model that is served, or none."""
+        self.check_known(name)
+        if name == self.champion:
+            raise refuse("name", name, "a challenger; this model is served: promote another one first")
 
     def check_rollback(self) -> None:
         """Raise if there was no promotion."""
@@ -168,9 +179,9 @@ class Contest:
         others = [name for name in self.folds if name != self.champion]
         self.comparisons = {name: new_comparison(self.model, self.level) for name in others}
 
-    def apply(self, control: Control, load: Any) -> None:
-        """Apply a change that the log records; ``load`` returns the model of a file."""
-        content = control.content
+    def apply(self, control: Control, end: int, load: Any) -> None:
+        """Apply a change whose record ends at a position; ``load`` returns the model of a file."""
+        content, self.position = control.content, end
         if "add" in content:
             self.add(content["add"], load(content["file"]))
         elif "promote" in content:

@@ -216,6 +216,8 @@ class Log:
         May be called on another thread. After an error the system may have lost what was written: the log has to be
         opened again.
         """
+        if self.failed is not None:
+            raise LogFailed(self.failed)
         end = self.end
         try:
             os.fdatasync(self._file(self._segments[-1]))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from forel.log.champion import Contest, Event, Fold
+from forel.log.champion import Change, Contest, Event, Fold
 from forel.log.files import Log
 from forel.log.index import Index
 from forel.log.records import Control, Examples, Outcome, Prediction
@@ -70,8 +70,8 @@ class Folder:
                 "log that the models learned from; restore the folder from a copy"
             )
         for batch in batches(events_of(self.log, position, self.index)):
-            if isinstance(batch, Control):
-                self.contest.apply(batch, self.load_model)
+            if isinstance(batch, Change):
+                self.contest.apply(batch.control, batch.end, self.load_model)
             else:
                 self.contest.learn(batch)
         return self.contest.rows - before
@@ -174,7 +174,7 @@ def load_contest(folder: Path) -> Contest:
     return Contest.unpack(content, arrays, folds)
 
 
-def events_of(log: Log, position: int = 0, index: Index | None = None) -> Iterator[Event | Control]:
+def events_of(log: Log, position: int = 0, index: Index | None = None) -> Iterator[Event | Change]:
     """Yield labelled rows and changes of models whose records end after a position; an index notes all records."""
     for place, end, record in log.records():
         if index is not None:
@@ -186,7 +186,7 @@ def events_of(log: Log, position: int = 0, index: Index | None = None) -> Iterat
         elif isinstance(record, Examples):
             yield Event(end, record.time, record.rows, record.labels, record.importance, record.margins)
         elif isinstance(record, Control):
-            yield record
+            yield Change(end, record)
 
 
 def event_of_outcome(log: Log, end: int, outcome: Outcome) -> Event:
@@ -197,17 +197,17 @@ def event_of_outcome(log: Log, end: int, outcome: Outcome) -> Event:
     return Event(end, outcome.time, found.row, labels, importance, found.margins.reshape(1, -1))
 
 
-def batches(events: Iterator[Event | Control], most: int = BATCH) -> Iterator[list[Event] | Control]:
+def batches(events: Iterator[Event | Change], most: int = BATCH) -> Iterator[list[Event] | Change]:
     """Yield events in batches, and changes of models between them."""
     batch, rows = list[Event](), 0
     for event in events:
         if isinstance(event, Event):
             batch.append(event)
             rows += event.labels.size
-        if batch and (rows >= most or isinstance(event, Control)):
+        if batch and (rows >= most or isinstance(event, Change)):
             yield batch
             batch, rows = [], 0
-        if isinstance(event, Control):
+        if isinstance(event, Change):
             yield event
     if batch:
         yield batch
@@ -255,10 +255,10 @@ def replay(
         position = contest.position if model is None else 0
         stopped = _selected(log, position, until, {one.encode() for one in without})
         for batch in batches(stopped):
-            if not isinstance(batch, Control):
+            if not isinstance(batch, Change):
                 contest.learn(batch)
             elif model is None:
-                contest.apply(batch, lambda file: load(path / "added" / file))
+                contest.apply(batch.control, batch.end, lambda file: load(path / "added" / file))
         contest.check_known(name or contest.champion)
         fold = contest.folds[name or contest.champion]
         return Replay(fold.model, contest.rows, contest.served.report(), fold.metrics.report())
@@ -266,7 +266,7 @@ def replay(
         log.close()
 
 
-def _selected(log: Log, position: int, until: str | float | None, without: set[bytes]) -> Iterator[Event | Control]:
+def _selected(log: Log, position: int, until: str | float | None, without: set[bytes]) -> Iterator[Event | Change]:
     """Yield the events up to a time or an id, without some ids."""
     last = until.encode() if isinstance(until, str) else None
     limit = math.inf if until is None or last is not None else float(until)
@@ -287,6 +287,6 @@ def _selected(log: Log, position: int, until: str | float | None, without: set[b
         elif isinstance(record, Examples):
             yield Event(end, record.time, record.rows, record.labels, record.importance, record.margins)
         elif isinstance(record, Control):
-            yield record
+            yield Change(end, record)
     if last is not None:
         raise refuse("until", until, "a time, or the id of an event that has an outcome")

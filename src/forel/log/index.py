@@ -72,6 +72,16 @@ class Index:
             self._ages.popleft()
         return self._ages[0] if self._ages else None
 
+    def oldest_places(self, before: float, most: int) -> list[int]:
+        """Return the places of predictions that wait since a time or longer, oldest first."""
+        found = list[int]()
+        for when, place in self._ages:
+            if when > before or len(found) >= most:
+                break
+            if place in self._names:
+                found.append(place)
+        return found
+
     def ages(self, now: float, limits: tuple[float, ...] = (60, 3600, 86400)) -> list[int]:
         """Return how many predictions have waited for up to each limit in seconds, and for longer."""
         counts = [0] * (len(limits) + 1)

@@ -2,6 +2,7 @@
 
 import json
 import struct
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,10 +10,21 @@ from numpy.typing import NDArray
 
 from forel.learner.rows import CoalescedRows, Rows
 
-__all__ = ["Control", "Examples", "Left", "Outcome", "Prediction", "Record", "join_rows", "pack_rows", "unpack_rows"]
+__all__ = [
+    "Control",
+    "Examples",
+    "Left",
+    "Outcome",
+    "Prediction",
+    "Record",
+    "join_rows",
+    "pack_each",
+    "pack_rows",
+    "unpack_rows",
+]
 
 _PREDICTION, _OUTCOME, _EXAMPLES, _LEFT = (struct.Struct(f) for f in ("<dHH", "<QdfdB", "<dII", "<Qd"))
-_ROWS = struct.Struct("<IB")
+_ROWS, _ONE_ROW = struct.Struct("<IB"), struct.Struct("<IBI")
 GIVEN, ASSUMED = 0, 1  # sources of an outcome: a client, or the time that a prediction waited
 
 
@@ -164,3 +176,20 @@ _ONES = np.ones(1 << 12, np.float32)
 
 def _ones(count: int) -> NDArray[np.float32]:
     return _ONES[:count] if count <= _ONES.size else np.ones(count, np.float32)
+
+
+def pack_each(rows: Rows) -> list[bytes]:
+    """Return each of several rows as bytes, as :func:`pack_rows` does.
+
+    >>> rows = CoalescedRows(np.array([0, 2, 2]), np.int32([7, 3]), np.float32([1, 2]))
+    >>> pack_each(rows) == [pack_rows(rows.take(np.array([k]))) for k in (0, 1)]
+    True
+    """
+    ends, slots, values = rows.indptr.tolist(), rows.indices.tobytes(), rows.values.tobytes()
+    others = np.concatenate(([0], np.cumsum(rows.values != 1))).tolist()
+    packed = []
+    for a, b in pairwise(ends):
+        plain = others[a] == others[b]
+        head = _ONE_ROW.pack(1, plain, b - a)
+        packed.append(b"".join((head, slots[4 * a : 4 * b], b"" if plain else values[4 * a : 4 * b])))
+    return packed

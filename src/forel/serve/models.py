@@ -1,0 +1,120 @@
+"""What a server says and does about its models: changes, explanations, and what happened to an event."""
+
+import os
+from typing import Any
+
+import numpy as np
+
+from forel.learner.rows import CoalescedRows
+from forel.log.records import unpack_rows
+from forel.serve.service import Done, Service
+from forel.store.explaining import explain
+from forel.training.model import Model, load
+from forel.validation import refuse
+
+__all__ = ["Models", "check_served"]
+
+SHOWN = 12  # contributions of an explanation
+
+
+def check_served(model: Model) -> None:
+    """Raise for a model that cannot be served: it has to learn from rows of hashed names."""
+    if model.named_rows is not None or not hasattr(model.learner, "progress"):
+        raise refuse(
+            "model", model._summary()[1][1], "one model that learns from hashed names, as forel train writes it"
+        )
+
+
+class Models:
+    """The models of a service.
+
+    Parameters
+    ----------
+    service : whose contest they are in
+    """
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+
+    def change(self, asked: Any, done: Done) -> None:
+        """Check and record a change, which is then applied."""
+        service, contest = self.service, self.service.contest
+        if asked.add is not None:
+            model = self._challenger(asked.model, asked.settings)
+            contest.check_challenger(asked.add, model)
+            file = service.folder.save_added(asked.add, model)
+            service.control({"add": asked.add, "file": file}, done)
+        elif asked.promote is not None:
+            contest.check_known(asked.promote)
+            service.control({"promote": asked.promote}, done)
+        elif asked.remove is not None:
+            contest.check_removable(asked.remove)
+            service.control({"remove": asked.remove}, done)
+        else:
+            contest.check_rollback()
+            service.control({"rollback": True}, done)
+
+    def _challenger(self, file: str | None, settings: dict[str, Any] | None) -> Model:
+        """Return the model of a file in the folder "incoming", or a new one with other settings."""
+        if (file is None) == (settings is None):
+            raise ValueError("model, settings: got both or none, expected one of them")
+        if file is not None:
+            incoming = self.service.folder.path / "incoming"
+            if os.path.basename(file) != file or not (incoming / file).is_file():
+                raise refuse("model", file, f"the name of a model file in {incoming}")
+            model = load(incoming / file)
+            check_served(model)
+            return model
+        return with_settings(self.service.model, settings or {})
+
+    def explanation(self, rows: CoalescedRows) -> list[dict[str, Any]]:
+        """Return the largest contributions to the margin of one row."""
+        model = self.service.model
+        names = model.names
+
+        def name(slot: int) -> tuple[str, bool]:
+            return (str(slot), False) if names is None or slot not in names else (names[slot], names.is_shared(slot))
+
+        link: Any = self.service.coding.link
+        found = next(explain(model.learner, link, [rows], name, model.classes))
+        parts = [("bias", 1.0, found.bias), *((one.name, one.value, one.contribution) for one in found.contributions)]
+        return [{"name": name, "value": value, "contribution": float(part)} for name, value, part in parts[:SHOWN]]
+
+    def event(self, name: bytes) -> dict[str, Any] | None:
+        """Return what happened to an id; None if it is unknown."""
+        service = self.service
+        found = service.find(name)
+        if found is None:
+            return None
+        settled = service.index.settled.get(name)
+        status = "waiting" if settled is None else "dropped" if np.isnan(settled.label) else "recorded"
+        label = None if settled is None or np.isnan(settled.label) else service.coding.word(settled.label)
+        now = self.explanation(unpack_rows(found.row))
+        shown = service.coding.shown(found.margins)
+        event = {"id": name.decode(), "status": status, "time": found.time, "prediction": shown, "label": label}
+        return {**event, "explanation_now": now}
+
+
+def with_settings(model: Model, changes: dict[str, Any]) -> Model:
+    """Return a new model that reads rows as another one does, with one setting in place of its own.
+
+    >>> from forel.learner.learner import Learner
+    >>> from forel.learner.settings import Settings
+    >>> with_settings(Model(Learner(4, Settings(alpha=0.1))), {"alpha": 0.5}).settings.alpha
+    0.5
+    """
+    from forel.learner.grid import default_grid
+    from forel.learner.learner import Learner
+
+    loss, learner = model.settings.loss, model.learner
+    if "loss" in changes:
+        raise refuse("loss", changes["loss"], f"none: challengers have the loss of the model that is served, {loss!r}")
+    lists: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in changes.items()
+    }
+    try:
+        settings = default_grid(loss=loss, **lists)
+    except TypeError as error:
+        raise ValueError(f"settings: {error}") from None
+    extra: dict[str, Any] = {name: model.extra[name] for name in ("reading", "schema") if name in model.extra}
+    return Model(Learner(learner.features, settings, learner.classes), extra, model.names)

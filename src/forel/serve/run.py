@@ -1,0 +1,213 @@
+"""Starting and stopping a server: its folder, sockets, clocks and signals."""
+
+import asyncio
+import contextlib
+import ipaddress
+import os
+import signal
+import ssl
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from forel.learner.rows import CoalescedRows
+from forel.log import Folder
+from forel.log.champion import new_metrics
+from forel.serve.http import LOOPBACK, Http, Limits, Site
+from forel.serve.lines import Lines
+from forel.serve.models import check_served
+from forel.serve.service import Service, Waiting
+from forel.training.model import Model
+from forel.validation import refuse
+
+__all__ = ["ServeOptions", "Server", "serve"]
+
+CLOCK = 1.0  # seconds between looks at what waited too long
+
+
+@dataclass(frozen=True)
+class ServeOptions:
+    """How a folder is served.
+
+    Parameters
+    ----------
+    host, port : of HTTP; port 0 for any that is free
+    vw_port : of the protocol of VW's daemon; None for none
+    token : that requests have to bear; required for addresses that others reach
+    cert, key : files for TLS
+    waiting, limits : what waits, and what a client may use
+    every : rows learned between checkpoints
+    retain : seconds for which the log is kept; None for ever
+    segment_bytes, remember : as in :class:`forel.log.Folder`
+    level : of the comparison of models
+    promote : whether a challenger that is better by that test is promoted by itself
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    vw_port: int | None = None
+    token: str | None = None
+    cert: str | None = None
+    key: str | None = None
+    waiting: Waiting = field(default_factory=Waiting)
+    limits: Limits = field(default_factory=Limits)
+    every: int = 100_000
+    retain: float | None = None
+    segment_bytes: int = 1 << 26
+    remember: int = 1_000_000
+    level: float = 0.05
+    promote: bool = False
+
+    def __post_init__(self) -> None:
+        if not loopback(self.host) and not self.token:
+            raise refuse("host", self.host, "127.0.0.1, or a token (--token-file) that requests have to bear")
+        if self.vw_port is not None and not loopback(self.host):
+            raise refuse("vw_port", self.vw_port, f"none with host {self.host}: that protocol has no token")
+        if (self.cert is None) != (self.key is None):
+            raise refuse("cert, key", self.cert or self.key, "both, or none")
+
+
+def loopback(host: str) -> bool:
+    """Return whether only this machine reaches an address.
+
+    >>> loopback("localhost"), loopback("::1"), loopback("0.0.0.0")
+    (True, True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class Server:
+    """A running server.
+
+    Parameters
+    ----------
+    path : the folder of its log and models
+    model : to begin with; None where the folder has one
+    options : how it is served
+    """
+
+    def __init__(self, path: str | os.PathLike[str], model: Model | None = None, options: ServeOptions | None = None):
+        self.path, self.first, self.options = Path(path), model, options or ServeOptions()
+        if model is not None:
+            check_served(model)
+
+    async def start(self) -> "Server":
+        """Recover, compile, and listen; return the server itself."""
+        from forel.serve.api import Api
+
+        options, keep = self.options, self.options.retain is not None
+        self.folder = Folder(
+            self.path, self.first, options.segment_bytes, options.remember, keep, options.level
+        )  # fmt: skip
+        self.service = Service(
+            self.folder, options.waiting, options.limits.features, options.every, options.promote, options.retain
+        )
+        if options.waiting.negative:
+            self.service.coding.label(0)  # raises where there is no negative
+        self._warm()
+        self.api = Api(self.service, options.limits)
+        hosts = () if options.token else (*LOOPBACK, options.host)
+        self.site = Site(self.api.handle, options.limits, options.token, hosts)
+        tls = None
+        if options.cert is not None:
+            tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+            tls.load_cert_chain(options.cert, options.key)
+        loop = asyncio.get_running_loop()
+        self.sockets = [await loop.create_server(lambda: Http(self.site), options.host, options.port, ssl=tls)]
+        self.port = self.sockets[0].sockets[0].getsockname()[1]
+        self.vw_port = None
+        if options.vw_port is not None:
+            lines = await loop.create_server(
+                lambda: Lines(self.service, options.limits, self.site.connections),
+                options.host,
+                options.vw_port,
+                ssl=tls,
+            )
+            self.sockets.append(lines)
+            self.vw_port = lines.sockets[0].getsockname()[1]
+        self._clock = loop.create_task(self._tick())
+        return self
+
+    def _warm(self) -> None:
+        """Compile what requests need before the first one arrives."""
+        service = self.service
+        rows = CoalescedRows(*service.rows.of_lines(b"|a b\n")[:3])
+        service.margins(rows)
+        label = service.coding.label((service.coding.classes or (1,))[0])
+        copy = service.model.learner.copy()
+        margins = copy.progress(rows, np.array([label]), np.ones(1, np.float32))
+        new_metrics(service.model).add(margins if copy.classes else margins[:, 0], [label])
+
+    async def _tick(self) -> None:
+        """Settle what waited too long, close idle connections, and publish numbers."""
+        while True:
+            await asyncio.sleep(CLOCK)
+            self.service.expire()
+            self.service.schedule_learning()
+            self.site.sweep()
+            self.api.publish()
+
+    @property
+    def contest_rows(self) -> int:
+        """The number of rows learned since the folder was begun."""
+        return self.service.contest.rows
+
+    @property
+    def url(self) -> str:
+        """The address of the page."""
+        scheme, host = "http" if self.options.cert is None else "https", self.options.host
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    async def stop(self) -> None:
+        """Stop listening, answer what was asked, learn what was recorded, and save."""
+        for one in self.sockets:
+            one.close()
+        self._clock.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._clock
+        self.service.flush()
+        for _ in range(200):
+            if not self.service.unacknowledged:
+                break
+            await asyncio.sleep(0.01)
+        self.service.close()
+        for connection in list(self.site.connections):
+            connection.transport.close()
+
+
+def serve(
+    path: str | os.PathLike[str], model: Model | None = None, options: ServeOptions | None = None,
+    ready: Callable[[Server], None] | None = None,
+) -> None:  # fmt: skip
+    """Serve a folder until the process is asked to stop.
+
+    Parameters
+    ----------
+    path, model, options : as in :class:`Server`
+    ready : called when it listens
+    """
+
+    async def main() -> None:
+        server = await Server(path, model, options).start()
+        done, loop = asyncio.Event(), asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, done.set)
+        if ready is not None:
+            ready(server)
+        await done.wait()
+        await server.stop()
+
+    if sys.platform == "win32":
+        asyncio.run(main())
+    else:
+        import uvloop
+
+        uvloop.run(main())

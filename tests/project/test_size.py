@@ -21,7 +21,7 @@ BUDGETS = {
     "data": 7000,
     "training": 3100,
     "store": 1620,
-    "log": 700,
+    "log": 720,
     "serve": 1500,
     "interfaces": 4450,
 }

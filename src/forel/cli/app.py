@@ -24,7 +24,7 @@ COMMANDS = {
     "evaluate": "Measure a model on files: loss, AUC, calibration, confusion.",
     "compare": "Say which of two models is better on some rows.",
     "explain": "Show the contribution of each feature to a prediction.",
-    "serve": "Predict and learn behind HTTP, with a durable log.",
+    "serve": "Serve predictions, and learn from their outcomes.",
     "inspect": "Show the settings, experts, weights and certificate of a model.",
     "convert": "Convert a model to a smaller one, or write that of one key.",
 }

@@ -21,8 +21,6 @@ from forel.training.run import Observer, Step
 
 __all__ = ["CertificateOfRun", "RunCertificate"]
 
-TABLES = ("sums", "slots", "gradients", "scales")
-
 
 @dataclass
 class RunCertificate:
@@ -64,33 +62,31 @@ class RunCertificate:
 
     def pack(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return the content of a checkpoint, as JSON and as arrays."""
-        content: dict[str, Any] = {"points": [_json(point) for point in self.points], "floor": self.numbers}
+        content: dict[str, Any] = {
+            "summary": self.summary, "floor": self.numbers, "points": [_json(point) for point in self.points],
+            "frontier": None, "before": None,
+        }  # fmt: skip
         if self.frontier is not None:
             content["frontier"] = {**asdict(self.frontier), "points": [list(point) for point in self.frontier.points]}
-        arrays = {}
-        if self.before is not None and self.summary is not None:  # the first pass starts from the initial model
-            content["before"] = {
-                each.name: value
-                for each in fields(self.before)
-                if isinstance(value := getattr(self.before, each.name), int | float)
-            }
-            arrays = {f"before.{name}": getattr(self.before, name) for name in TABLES}
-        return content, {name: array for name, array in arrays.items() if array is not None}
+        if self.before is None or self.summary is None:  # the first pass starts from the initial model
+            return content, {}
+        sums = {each.name: getattr(self.before, each.name) for each in fields(self.before)}
+        content["before"] = {name: value for name, value in sums.items() if isinstance(value, int | float)}
+        return content, {f"before.{name}": value for name, value in sums.items() if isinstance(value, np.ndarray)}
 
     @classmethod
-    def unpack(cls, summary: str | None, content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> "RunCertificate":
-        """Return the certificate of a checkpoint; older ones have no points, and no sums before a pass."""
-        frontier, before = content.get("frontier"), content.get("before")
+    def unpack(cls, content: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "RunCertificate":
+        """Return the certificate of a checkpoint."""
+        frontier, before = content["frontier"], content["before"]
         if frontier is not None:
             frontier = Frontier(**{**frontier, "points": tuple((norm, floor) for norm, floor in frontier["points"])})
         if before is not None:
-            tables: dict[str, Any] = {name: arrays.get(f"before.{name}") for name in TABLES}
-            if tables["slots"] is not None:  # files store additional arrays as float64
+            tables: dict[str, Any] = {name.removeprefix("before."): array for name, array in arrays.items()}
+            if "slots" in tables:  # files store additional arrays as float64
                 tables["slots"] = tables["slots"].astype(np.int64)
             before = CertificateSums(**before, **tables)
-        return cls(
-            summary, frontier, tuple(_point(point) for point in content.get("points", ())), before, content.get("floor")
-        )
+        points = tuple(_point(point) for point in content["points"])
+        return cls(content["summary"], frontier, points, before, content["floor"])
 
 
 class CertificateOfRun(Observer):
@@ -122,12 +118,11 @@ class CertificateOfRun(Observer):
 
     def pack(self) -> tuple[Any, dict[str, NDArray[Any]]]:
         """Return the state as JSON and arrays."""
-        content, arrays = self.proved.pack()
-        return {"summary": self.proved.summary, **content}, arrays
+        return self.proved.pack()
 
     def unpack(self, known: Any, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Replace the state by one that :meth:`pack` returned."""
-        self.proved = RunCertificate.unpack(known["summary"], known, dict(arrays))
+        self.proved = RunCertificate.unpack(known, arrays)
         if known["summary"] is None:  # in the first pass
             self.proved.before = self._before
 

@@ -68,10 +68,11 @@ def _tar_gz() -> bytes:
     return file.getvalue()
 
 
-def _zip() -> bytes:
+def _zip(*more: str) -> bytes:
     file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr("data.csv", PLAIN)
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in ("data.csv", *more):
+            archive.writestr(name, PLAIN)
     return file.getvalue()
 
 
@@ -192,7 +193,10 @@ ODD_FILES = (
     OddFile("half.csv.gz", gzip.compress(PLAIN.encode() * 50)[:60], rows=None, says=("whole file",)),
     OddFile("archive.tar.gz", _tar_gz(), rows=None, says=("tar archive", "file in it")),
     OddFile("archive.tar", gzip.decompress(_tar_gz()), rows=None, says=("tar archive", "file in it")),
-    OddFile("archive.zip", _zip(), rows=None, says=("ZIP archive", "file in it")),
+    OddFile("archive.zip", _zip()),
+    OddFile("mac.csv.zip", _zip("__MACOSX/._data.csv")),
+    OddFile("two.zip", _zip("more.csv"), rows=None, says=("ZIP archive", "file in it")),
+    OddFile("truncated.csv.zip", _zip()[:-9], rows=None, says=("ZIP archive",)),
     OddFile("page.csv", b"<!DOCTYPE html>\n<html><body>Not found</body></html>\n", rows=None, says=("HTML",)),
     OddFile("picture.csv", b"\x89PNG\r\n\x1a\n" + bytes(range(256)), rows=None, says=("an image",)),
     # Line formats

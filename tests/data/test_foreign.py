@@ -24,6 +24,7 @@ def zipped():
     memory = io.BytesIO()
     with zipfile.ZipFile(memory, "w") as archive:
         archive.writestr("rows.csv", CSV)
+        archive.writestr("more.csv", CSV)
     return memory.getvalue()
 
 
@@ -90,3 +91,38 @@ def test_a_table_that_looks_like_vw_names_the_format():
     with pytest.raises(ValueError, match="label: got 'y', expected none for vw, which has no columns; format='csv'"):
         list(read(io.BytesIO(text), label="y"))
     assert sum(map(len, read(io.BytesIO(text), "csv", label="y"))) == 2
+
+
+def archive(text=CSV, **options):
+    memory = io.BytesIO()
+    with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED) as made:
+        made.writestr("folder/", b"")
+        made.writestr("folder/rows.csv", text, **options)
+    return memory.getvalue()
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_the_only_file_of_an_archive_is_read_as_if_it_were_plain(tmp_path):
+    whole = CSV * 3
+    for name, content in (("rows.csv", whole), ("rows.csv.zip", archive(whole)), ("rows", archive(whole))):
+        (tmp_path / name).write_bytes(content)
+    options = {"label": "y", "on_error": "skip", "block_bytes": 100}
+    plain, named, unnamed = (
+        list(read(str(tmp_path / name), **options)) for name in ("rows.csv", "rows.csv.zip", "rows")
+    )
+    assert plain
+    for found in (named, unnamed, list(read(io.BytesIO(archive(whole)), "csv", **options))):
+        assert [(b.labels.tolist(), b.values.tolist(), b.line) for b in found] == [
+            (b.labels.tolist(), b.values.tolist(), b.line) for b in plain
+        ]
+    assert peek(str(tmp_path / "rows.csv.zip"), label="y").columns[0].name == "age"
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_a_damaged_archive_is_an_error_with_its_line(tmp_path):
+    content = bytearray(archive(compress_type=zipfile.ZIP_STORED))
+    content[content.index(b"\n29,1") + 1] = ord("3")  # a wrong checksum, found at the end
+    path = tmp_path / "rows.csv.zip"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"rows.csv.zip, line \d+: got .* expected a whole file; copy it again"):
+        list(read(str(path), label="y"))

@@ -128,7 +128,7 @@ def read(
     Parameters
     ----------
     source : a path, a glob pattern, "-" for standard input, a binary file object, or a list of these, plain or
-        compressed by gzip or zstd; or a frame of pandas, polars or another library that narwhals knows, or a table
+        compressed by gzip, zstd or zip; or a frame of pandas, polars or another library that narwhals knows, or a table
         with the Arrow PyCapsule interface; or a numpy array, or a sparse array or matrix of scipy, whose columns are
         named c1, c2, ...; or a tuple (X, y) or (X, y, importance) of such a table or array and its labels; or a
         ``ray.data.Dataset``, in its own order; or an iterable of dicts

@@ -96,7 +96,7 @@ def detect_format(name: str, beginning: bytes) -> str:
     ('vw', 'svmlight', 'csv')
     """
     refuse_foreign(name, beginning)
-    stem = re.sub(r"\.(gz|zst|zstd)$", "", os.path.basename(name).lower())
+    stem = re.sub(r"\.(gz|zst|zstd|zip)$", "", os.path.basename(name).lower())
     suffix = stem.rpartition(".")[2] if "." in stem else ""
     if suffix in SUFFIXES:
         return SUFFIXES[suffix]

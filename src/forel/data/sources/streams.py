@@ -29,7 +29,7 @@ __all__ = [
 ]  # fmt: skip
 
 PAD = layout.PAD + 8  # bytes allocated after the text, with a line end that may be missing
-GZIP, ZSTD, BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
+GZIP, ZSTD, ZIP, BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04", b"\xef\xbb\xbf"
 # Byte order marks; a stream of Arrow begins with four bytes of 255.
 MARKS = (
     (b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16")
@@ -75,8 +75,44 @@ def open_stream(source: Any, encoding: str | None = None) -> Iterator[Any]:
             # A stream that pyarrow may read but not close, because the caller owns it.
             borrowed = SimpleNamespace(read=raw.read, closed=False, close=lambda: None)
             plain = io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(borrowed, "r"), "zstd"), BUFFER)
+        elif first == ZIP and (only := _only_file(raw)) is not None:
+            plain = _buffered(_Unzipped(only))
         found = encoding or next((name for mark, name in MARKS if _first_bytes(plain).startswith(mark)), None)
         yield plain if found is None or is_utf8(found) else _buffered(_Decoded(plain.read1, found))
+
+
+class _Unzipped:
+    """The bytes of a file in a ZIP archive; a wrong checksum is an error of every read after it."""
+
+    def __init__(self, file: Any) -> None:
+        self._file, self._wrong = file, list[Exception]()
+
+    def __call__(self, size: int) -> bytes:
+        """Return at most ``size`` bytes; none at the end."""
+        if self._wrong:
+            raise self._wrong[0]
+        try:
+            return bytes(self._file.read1(size))
+        except read_errors() as wrong:
+            self._wrong.append(wrong)
+            raise
+
+
+def _only_file(raw: Any) -> Any:
+    """Return the stream of the only file in a ZIP archive; None for other archives, spreadsheets and pipes."""
+    from zipfile import BadZipFile, ZipFile
+
+    try:
+        start = raw.tell()
+        archive = ZipFile(raw)
+        files = [one for one in archive.infolist() if not one.is_dir() and not one.filename.startswith("__MACOSX/")]
+        if len(files) == 1:
+            return archive.open(files[0])
+    except (BadZipFile, OSError, RuntimeError):  # damaged, a pipe, or encrypted
+        pass
+    if raw.seekable():
+        raw.seek(start)
+    return None
 
 
 def is_utf8(encoding: str) -> bool:
@@ -142,7 +178,7 @@ class _Decoded:
 
 def is_plain(beginning: bytes) -> bool:
     """Return whether the first bytes of a file show neither a compressed file nor a byte order mark of UTF-16 or 32."""
-    return not beginning.startswith((GZIP, ZSTD, *(mark for mark, _ in MARKS)))
+    return not beginning.startswith((GZIP, ZSTD, ZIP, *(mark for mark, _ in MARKS)))
 
 
 class _Gunzipped:
@@ -177,8 +213,9 @@ class _Gunzipped:
 
 def read_errors() -> tuple[type[Exception], ...]:
     """Return the exceptions that reading a damaged file may raise."""
-    isal = sys.modules.get("isal.isal_zlib")
-    return OSError, EOFError, zlib.error, *(() if isal is None else (isal.error,))
+    isal, archives = sys.modules.get("isal.isal_zlib"), sys.modules.get("zipfile")
+    more = *(() if isal is None else (isal.error,)), *(() if archives is None else (archives.BadZipFile,))
+    return OSError, EOFError, zlib.error, *more
 
 
 @contextmanager

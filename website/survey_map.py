@@ -93,7 +93,7 @@ def markdown() -> str:
         lines.append(f"| {result.key} | {result.title} | {_link(result.implementation)} | {names} |")
     lines += [
         "",
-        "## Beside the survey",
+        "## Beyond the survey",
         "",
         "Statements that forel relies on, recomputed with the numbered results.",
         "",

@@ -163,10 +163,6 @@ def test_bounds_hold_with_curved_penalties_for_every_kind_of_algorithm(seed):
         for x in (*trace.points, *np.clip(rng.normal(size=(3, n)), low, high)):
             for against in ("composite", "losses"):
                 limit = bound(trace, x, against)
-                if limit.void:
-                    assert against == "composite"
-                    assert limit.void.startswith("the weights α_t increase in round ")
-                    continue
                 regret = surrogate_regret(trace, x, against)
                 assert regret <= limit.total + 1e-10 * (1 + abs(limit.total))
                 ratios.append(regret / limit.total)
@@ -268,8 +264,8 @@ def test_a_first_point_that_is_zero_but_for_the_solvers_rounding_voids_nothing()
 
 
 @pytest.mark.parametrize("make", [theorem_1, theorem_10, theorem_12], ids=lambda make: make.__name__)
-def test_weights_may_increase_where_the_penalty_is_part_of_the_regularizer(make):
-    """Lemma 5 subtracts α_tΨ(x_t) by itself then; in the objective Σ(α_t − α_{t−1})Ψ(x_t) would be left over."""
+def test_weights_may_increase(make):
+    """In the objective Σα_t(Ψ(x_t) − Ψ(x_{t+1})) is charged; in the regularizer Lemma 5 subtracts α_tΨ(x_t) itself."""
     penalty, weights = ElasticNet(0.3, 0.5), Given([0.1, 1.0, 5.0])
     algorithm = FTRL(Constant(1.0), Euclidean(), make is theorem_10, penalty=penalty, weights=weights)
     if make is theorem_12:
@@ -278,19 +274,19 @@ def test_weights_may_increase_where_the_penalty_is_part_of_the_regularizer(make)
         trace = play(algorithm, [Linear(g) for g in 3 * np.random.default_rng(seed).normal(size=(6, 2))])
         for x in (*trace.points, np.ones(2)):
             assert surrogate_regret(trace, x, "losses") <= make(trace, x, "losses").total + 1e-9
-            assert make(trace, x, "composite").void == "the weights α_t increase in round 2"
+            assert surrogate_regret(trace, x, "composite") <= make(trace, x, "composite").total + 1e-9
     early = play(FTRL(Constant(1.0), Euclidean(), penalty=penalty, weights=Given([1.0, 1.0, 5.0])), trace.losses[:2])
     assert not theorem_1(early, np.ones(2), "composite").void
 
 
-def test_increasing_weights_in_the_objective_are_refused_for_a_reason():
+def test_increasing_weights_in_the_objective_are_charged_for_a_reason():
     """g_1 pulls x_2 far out, and then the penalty comes: regret 25 and more, where r_{0:T}(x*) + ½Σg² would be 13."""
     trace = play(
         FTRL(Constant(1.0), Euclidean(), penalty=l1(5.0), weights=Given([0.0, 1.0])), [Linear([5.0]), Linear([0.0])]
     )
     x = np.zeros(1)
     assert surrogate_regret(trace, x, "composite") >= 25 > 0.5 * 5.0**2 + 0.5
-    assert theorem_1(trace, x, "composite").void == "the weights α_t increase in round 2"
+    assert theorem_1(trace, x, "composite").total >= surrogate_regret(trace, x, "composite")
 
 
 def test_theorem_2_stays_the_bound_without_a_penalty():

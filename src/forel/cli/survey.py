@@ -18,19 +18,21 @@ if TYPE_CHECKING:
 
 
 def survey(
-    only: Annotated[str, typer.Option(help="A number or a name: 11, 'theorem 11', figure, …")] = "",
+    only: Annotated[str, typer.Option(help="A number or a name: 11, 'theorem 11', figure, delay, …")] = "",
     as_json: AsJson = False,
     plots: Annotated[pathlib.Path | None, typer.Option(help="Draw the figures into this folder.")] = None,
 ) -> None:
     """Recompute and check every result of the survey.
 
-    These are its theorems, lemmas, algorithms and figures. The exit code is 1
-    if a check fails.
+    These are its theorems, lemmas, algorithms and figures, and in a second
+    table statements beyond it: hints, delay, curvature, and others. The exit
+    code is 1 if a check fails.
 
     \b
     Examples:
       forel dev survey
       forel dev survey --only 11
+      forel dev survey --only delay
       forel dev survey --plots figures
     """
     with errors_as_messages():
@@ -79,9 +81,12 @@ def _recomputed(results: "tuple[Result, ...]") -> "list[tuple[Result, Outcome, f
 
 def _print(rows: "list[tuple[Result, Outcome, float]]") -> None:
     from forel.cli.tables import open_console
+    from forel.theory.survey import EXTENSIONS
 
-    console = open_console()
-    console.print(_table(rows, console.width))
+    console, beyond = open_console(), {result.key for result in EXTENSIONS}
+    for title, further in (("The survey", False), ("Beyond the survey", True)):
+        if shown := [row for row in rows if (row[0].key in beyond) == further]:
+            console.print(_table(shown, console.width, title))
     failed = [result.key for result, outcome, _ in rows if not result.holds(outcome)]
     total = sum(seconds for *_, seconds in rows)
     verdict = f"{', '.join(failed)} failed" if failed else "all hold"
@@ -103,12 +108,14 @@ def _row(result: "Result", outcome: "Outcome", seconds: float) -> dict[str, obje
     }
 
 
-def _table(rows: "list[tuple[Result, Outcome, float]]", width: int) -> "Table":
+def _table(rows: "list[tuple[Result, Outcome, float]]", width: int, title: str) -> "Table":
     """Return the table; a narrow terminal gets it without the cases."""
     from rich.table import Table
 
     wide = width >= 130
-    table = Table("result", "statement", "measured", "", "bound", "slack", "tight", "verdict", *["case"] * wide)
+    table = Table(
+        "result", "statement", "measured", "", "bound", "slack", "tight", "verdict", *["case"] * wide, title=title
+    )
     for column in (2, 4, 5):
         table.columns[column].justify = "right"
         table.columns[column].no_wrap = True

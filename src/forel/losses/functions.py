@@ -8,7 +8,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from forel.cvx import cvxpy
-from forel.validation import Unsupported, Vector, frozen, non_negative, number, refuse, same_length, vector
+from forel.validation import (
+    Strength,
+    Unsupported,
+    Vector,
+    constants,
+    frozen,
+    matrix,
+    non_negative,
+    number,
+    refuse,
+    same_length,
+    vector,
+)
 
 __all__ = ["Convex", "Linear", "Loss", "Quadratic", "Total", "linear_bound", "quadratic_bound"]
 
@@ -71,16 +83,51 @@ class Linear:
         return self.g @ x + self.constant
 
 
+def times(strength: Strength, x: Vector) -> Vector:
+    """Return the product of a strength, a number, a vector of a diagonal or a matrix, with a vector.
+
+    >>> times(2.0, np.ones(2)), times(np.array([2.0, 3.0]), np.ones(2)), times(np.eye(2), np.ones(2))
+    (array([2., 2.]), array([2., 3.]), array([1., 1.]))
+    """
+    product: Vector = strength @ x if np.ndim(strength) == 2 else strength * x
+    return product
+
+
+def plus(one: Strength, other: Strength) -> Strength:
+    """Return the sum of two strengths, in the shape that holds both.
+
+    >>> plus(1.0, 2.0), plus(1.0, np.array([1.0, 2.0])), plus(1.0, np.eye(2)).tolist()
+    (3.0, array([2., 3.]), [[2.0, 0.0], [0.0, 2.0]])
+    """
+    n = max((len(s) for s in (one, other) if np.ndim(s) == 2), default=0)
+    if n:
+        one, other = (s if np.ndim(s) == 2 else np.diag(np.broadcast_to(s, n)) for s in (one, other))
+    return one + other
+
+
+def _least(strength: Strength) -> float:
+    return max(0.0, float(np.linalg.eigvalsh(strength)[0])) if np.ndim(strength) == 2 else float(np.min(strength))
+
+
+def _curvature(curvature: ArrayLike) -> Strength:
+    if np.ndim(curvature) == 0:
+        return non_negative("curvature", curvature)
+    if np.ndim(curvature) == 1:
+        return constants("curvature", curvature, "numbers of at least 0", low=0.0)
+    return frozen(matrix("curvature", curvature))
+
+
 @dataclass(frozen=True, eq=False)
 class Quadratic:
     r"""A quadratic loss, $f(x) = b + g \cdot (x - c) + \frac\sigma2 \|x - c\|_2^2$.
 
-    Both the squared distance to a point and the lower bound of a strongly convex loss have this form.
+    Both the squared distance to a point and the lower bound of a strongly convex loss have this form. With a vector or
+    a matrix as σ it ends in $\frac12 (x - c)^\top \sigma (x - c)$, as that of an exp-concave loss does.
 
     Parameters
     ----------
     center : the point c
-    curvature : σ, at least 0
+    curvature : σ, at least 0: a number, a vector for the coordinates, or a positive semi-definite matrix
     g : the gradient at c; None for 0
     constant : the value b at c
 
@@ -92,39 +139,39 @@ class Quadratic:
     """
 
     center: Vector
-    curvature: float
+    curvature: Strength
     g: Vector
     constant: float
 
     def __init__(
-        self, center: ArrayLike, curvature: float = 1.0, g: ArrayLike | None = None, constant: float = 0.0
+        self, center: ArrayLike, curvature: ArrayLike = 1.0, g: ArrayLike | None = None, constant: float = 0.0
     ) -> None:
         center = vector("center", center)
         g = np.zeros_like(center) if g is None else vector("g", g)
         same_length(center=center, g=g)
         object.__setattr__(self, "center", frozen(center))
-        object.__setattr__(self, "curvature", non_negative("curvature", curvature))
+        object.__setattr__(self, "curvature", _curvature(curvature))
         object.__setattr__(self, "g", frozen(g))
         object.__setattr__(self, "constant", number("constant", constant))
 
     @property
     def strong_convexity(self) -> float:
-        """The curvature."""
-        return self.curvature
+        """The curvature, or the least of it in any direction."""
+        return _least(self.curvature)
 
     def __call__(self, x: Vector) -> float:
         """Return b + g·(x − c) + σ/2 ‖x − c‖²."""
         d = x - self.center
-        return self.constant + float((self.g + 0.5 * self.curvature * d) @ d)
+        return self.constant + float((self.g + 0.5 * times(self.curvature, d)) @ d)
 
     def subgradient(self, x: Vector) -> Vector:
         """Return g + σ(x − c)."""
-        return self.g + self.curvature * (x - self.center)
+        return self.g + times(self.curvature, x - self.center)
 
     def expression(self, x: Any) -> Any:
         """Return b + g·(x − c) + σ/2 ‖x − c‖² as a cvxpy expression."""
         d = x - self.center
-        return self.constant + self.g @ d + 0.5 * self.curvature * cvxpy().sum_squares(d)
+        return self.constant + self.g @ d + _half_square(self.curvature, d)
 
 
 @dataclass(frozen=True)
@@ -196,7 +243,7 @@ class Total(NamedTuple):
     """
 
     g: Vector
-    curvature: float
+    curvature: Strength
     constant: float
     others: tuple[tuple[float, Loss], ...]
 
@@ -213,18 +260,19 @@ class Total(NamedTuple):
     @property
     def strong_convexity(self) -> float:
         """The sum of the terms' constants."""
-        return self.curvature + sum(w * f.strong_convexity for w, f in self.others)
+        return _least(self.curvature) + sum(w * f.strong_convexity for w, f in self.others)
 
     def plus(self, loss: Loss, weight: float = 1.0) -> "Total":
         """Return the sum with one more term."""
         if isinstance(loss, Linear):
             return self._replace(g=self.g + weight * loss.g, constant=self.constant + weight * loss.constant)
         if isinstance(loss, Quadratic):
-            gradient_at_0 = loss.g - loss.curvature * loss.center
-            value_at_0 = loss.constant - float((loss.g - 0.5 * loss.curvature * loss.center) @ loss.center)
+            pulled = times(loss.curvature, loss.center)
+            gradient_at_0 = loss.g - pulled
+            value_at_0 = loss.constant - float((loss.g - 0.5 * pulled) @ loss.center)
             return Total(
                 self.g + weight * gradient_at_0,
-                self.curvature + weight * loss.curvature,
+                plus(self.curvature, weight * loss.curvature),
                 self.constant + weight * value_at_0,
                 self.others,
             )
@@ -234,20 +282,27 @@ class Total(NamedTuple):
 
     def __call__(self, x: Vector) -> float:
         """Return f_{1:t}(x)."""
-        smooth = float(self.g @ x) + 0.5 * self.curvature * float(x @ x) + self.constant
+        smooth = float(self.g @ x) + 0.5 * float(times(self.curvature, x) @ x) + self.constant
         return smooth + sum(w * f(x) for w, f in self.others)
 
     def subgradient(self, x: Vector) -> Vector:
         """Return a subgradient of the sum."""
-        g: Vector = self.g + self.curvature * x
+        g: Vector = self.g + times(self.curvature, x)
         for w, f in self.others:
             g = g + w * f.subgradient(x)
         return g
 
     def expression(self, x: Any) -> Any:
         """Return f_{1:t}(x) as a cvxpy expression."""
-        smooth = self.g @ x + 0.5 * self.curvature * cvxpy().sum_squares(x) + self.constant
+        smooth = self.g @ x + _half_square(self.curvature, x) + self.constant
         return smooth + sum(w * f.expression(x) for w, f in self.others)
+
+
+def _half_square(curvature: Strength, x: Any) -> Any:
+    cp = cvxpy()
+    if np.ndim(curvature) == 2:
+        return 0.5 * cp.quad_form(x, cp.psd_wrap(curvature))
+    return 0.5 * cp.sum_squares(cp.multiply(np.sqrt(curvature), x))
 
 
 def linear_bound(loss: Loss, x: ArrayLike) -> Linear:

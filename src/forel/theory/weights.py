@@ -17,7 +17,7 @@ __all__ = ["EveryRound", "Given", "Once", "Weights"]
 class Weights(Protocol):
     r"""A sequence $\alpha_1, \alpha_2, \ldots \ge 0$ and its sums; $\alpha_0 = 0$.
 
-    Bounds on composite objectives hold for non-increasing weights only.
+    Bounds on composite objectives are larger for weights that increase.
     """
 
     @property
@@ -82,7 +82,7 @@ class EveryRound:
 class Given:
     r"""Weights one by one: $\alpha_1, \ldots, \alpha_k$ as given, then $\alpha_t = \alpha_k$.
 
-    A sequence that increases somewhere is allowed, but bounds on composite objectives are then void.
+    A sequence that increases somewhere makes bounds on composite objectives larger.
 
     Parameters
     ----------

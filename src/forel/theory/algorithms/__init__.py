@@ -21,6 +21,7 @@
 """
 
 from forel.theory.algorithms.algorithm import Algorithm, Observer, Round
+from forel.theory.algorithms.delayed import Delayed, delay_tolerant_adagrad, delayed
 from forel.theory.algorithms.doubling_trick import DoublingTrick, doubling_trick
 from forel.theory.algorithms.ftrl import FTRL, follow_the_leader
 from forel.theory.algorithms.implicit import Implicit
@@ -43,13 +44,15 @@ from forel.theory.algorithms.named import (
     regularized_dual_averaging,
     strongly_convex_descent,
 )
-from forel.theory.algorithms.surrogates import Exact, Linearized, QuadraticBound
+from forel.theory.algorithms.surrogates import Exact, ExpConcave, Linearized, QuadraticBound
 
 __all__ = [
     "FTRL",
     "Algorithm",
+    "Delayed",
     "DoublingTrick",
     "Exact",
+    "ExpConcave",
     "Implicit",
     "Linearized",
     "MirrorAsFTRL",
@@ -62,6 +65,8 @@ __all__ = [
     "adagrad_ftrl_proximal",
     "as_ftrl_proximal",
     "curvature_adaptive",
+    "delay_tolerant_adagrad",
+    "delayed",
     "doubling_trick",
     "dual_averaging",
     "exponentiated_gradient",

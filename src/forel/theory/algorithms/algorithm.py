@@ -33,7 +33,8 @@ class Round(NamedTuple):
     The loss is the one the algorithm ran on, which may be a lower bound of the true one; the penalty is Ψ itself, or
     its tangent (with weight 1) where the algorithm keeps only that. Where the algorithm observes, the regularizer holds
     what observing the next round's features added, and ``strength`` is 1/η_t without that: the norm in which bounds
-    measure g_t.
+    measure g_t. A ``hint`` m_t is a guess of g_t that x_t was found with, as if it were a gradient; norms then measure
+    g_t − m_t.
 
     >>> from forel.theory.algorithms import gradient_descent
     >>> from forel.losses import Linear
@@ -51,6 +52,7 @@ class Round(NamedTuple):
     penalty: Penalty | Loss
     regularizer: Regularizer
     strength: Strength | None = None
+    hint: Vector | None = None
 
 
 class Algorithm(Protocol):

@@ -1,12 +1,15 @@
 """Follow-The-Regularized-Leader: Algorithms 1 and 2 of the survey, with composite objectives and feasible sets."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from forel.cvx import minimize
 from forel.losses import Loss, Total
+from forel.losses.functions import plus
 from forel.theory.algorithms.algorithm import Round, check_curvature, check_shapes
 from forel.theory.algorithms.surrogates import Exact, Linearized, Surrogate
 from forel.theory.argmin import Argmin, Minimizer
@@ -17,7 +20,7 @@ from forel.theory.rates import Rate, Unregularized, strength_increment
 from forel.theory.regularizers import Regularizer, gradient_at
 from forel.theory.sets import FeasibleSet, Reals
 from forel.theory.weights import Once, Weights
-from forel.validation import Strength, Unsupported, Vector, refuse, whole
+from forel.validation import Strength, Unsupported, Vector, refuse, vector, whole
 
 __all__ = ["FTRL", "FTRLState", "follow_the_leader"]
 
@@ -25,12 +28,13 @@ EVERYWHERE = Reals()
 ONCE = Once()
 LINEARIZED = Linearized()
 EXACT = Exact()
+Hint = Callable[[int, Vector], Vector]
 
 
 class FTRLState(NamedTuple):
     """The state of FTRL: the sum of losses, and the strength and linear part of r_{0:t}, which determine x_{t+1}.
 
-    ``updated`` is the strength after the last update, before observing features added to it.
+    ``updated`` is the strength after the last update, before observing features added to it; ``hint`` is m_{t+1}.
     """
 
     t: int
@@ -42,6 +46,7 @@ class FTRLState(NamedTuple):
     x: Vector
     image: Vector | None
     updated: Strength
+    hint: Vector | None = None
 
     @property
     def z(self) -> Vector:
@@ -64,6 +69,8 @@ class FTRL:
     surrogate : the lower bound that replaces f_t: its tangent, a quadratic, or f_t itself
     penalty, weights : Ψ and α_t
     feasible : X
+    hint : $m_{t+1}$, a guess of $g_{t+1}$ from t + 1 and $g_t$ (0 before round 1): one more gradient in the argmin
+    start : x_1, the point of X where the geometry is smallest by default; for the entropy, a prior
 
     >>> from forel.losses import Linear
     >>> from forel.theory.rates import Constant
@@ -82,6 +89,8 @@ class FTRL:
     penalty: Penalty = NONE
     weights: Weights = ONCE
     feasible: FeasibleSet = EVERYWHERE
+    hint: Hint | None = None
+    start: ArrayLike | None = None
     argmin: Argmin = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -89,16 +98,28 @@ class FTRL:
             raise refuse("proximal", self.proximal, "True or False")
         check_shapes(self.rate, self.geometry)
         check_curvature(self.rate, self.surrogate.keeps_curvature, f"surrogate={self.surrogate}")
-        object.__setattr__(self, "argmin", Argmin(self.geometry, self.penalty, self.feasible))
+        argmin = Argmin(self.geometry, self.penalty, self.feasible)
+        shape = 2 if self.surrogate.shape == "matrix" else 0
+        object.__setattr__(self, "argmin", argmin.lifted(shape))
 
     def init(self, n: int) -> FTRLState:
         """Return the state before round 1, whose point x_1 minimizes the geometry over X."""
         n = whole("n", n, low=1)
-        first = self.argmin(np.zeros(n), 1.0, weight=0.0)
+        first = self.argmin(np.zeros(n), 1.0, weight=0.0) if self.start is None else vector("start", self.start, n)
+        if not self.feasible.contains(first):
+            raise refuse("start", self.start, f"a point of {self.feasible}")
         rate = self.rate.init(n)
         strength = self.rate.strength(rate)
         linear = self.geometry.gradient(strength, first)
-        return FTRLState(0, first, Total.zero(n), rate, strength, linear, first, None, strength)
+        state = FTRLState(0, first, Total.zero(n), rate, strength, linear, first, None, strength)
+        hint = self._hint(1, np.zeros(n))
+        if hint is None or not hint.any():
+            return state._replace(hint=hint)
+        x, image = self._argmin(state.total, linear - hint, strength, 0, rate)
+        return state._replace(x=x, image=image, hint=hint)
+
+    def _hint(self, t: int, g: Vector) -> Vector | None:
+        return None if self.hint is None else vector("hint", self.hint(t, g), g.size)
 
     def play(self, state: FTRLState) -> Vector:
         """Return x_{t+1}."""
@@ -117,7 +138,7 @@ class FTRL:
         rate = observe(state.rate, features)
         strength = self.rate.strength(rate)
         linear = state.linear + self.geometry.gradient(strength - state.strength, state.first)
-        x, image = self._argmin(state.total, linear, strength, state.t, rate)
+        x, image = self._argmin(state.total, _less(linear, state.hint), strength, state.t, rate)
         return state._replace(rate=rate, strength=strength, linear=linear, x=x, image=image)
 
     def update(self, state: FTRLState, loss: Loss) -> FTRLState:
@@ -125,22 +146,27 @@ class FTRL:
         x, t = state.x, state.t + 1
         g = loss.subgradient(x)
         total = self.surrogate.add(state.total, loss, x, g)
-        rate = self.rate.update(state.rate, g, loss.strong_convexity if self.surrogate.keeps_curvature else 0.0)
+        rate = self.rate.update(
+            state.rate, _less(g, state.hint), loss.strong_convexity if self.surrogate.keeps_curvature else 0.0
+        )
         strength = self.rate.strength(rate)
         added = strength - state.strength
         center = (x, state.image) if self.proximal else (state.first, None)
         linear = state.linear + gradient_at(self.geometry, added, *center)
-        following = self._argmin(total, linear, strength, t, rate)
-        return FTRLState(t, state.first, total, rate, strength, linear, *following, strength)
+        hint = self._hint(t + 1, g)
+        following = self._argmin(total, _less(linear, hint), strength, t, rate)
+        return FTRLState(t, state.first, total, rate, strength, linear, *following, strength, hint)
 
     def _argmin(self, total: Total, linear: Vector, strength: Strength, t: int, rate: Any) -> Minimizer:
         weight = self.weights.total(t)
-        if total.quadratic and (total.curvature == 0 or self.geometry.quadratic):
-            if total.curvature:
-                curved = np.eye(linear.size) if self.geometry.shape == "matrix" else 1.0
-                strength = strength + total.curvature * curved
+        curved = bool(np.any(total.curvature))
+        if total.quadratic and (not curved or self.geometry.quadratic):
+            if curved:
+                strength = plus(strength, total.curvature)
+            if self.surrogate.shape == "matrix":
+                strength = plus(strength, np.zeros((linear.size, linear.size)))
             z = without_rounding(total.g - linear, strength, getattr(rate, "root", 0.0))
-            return self.argmin.solve_with_image(z, strength, weight)
+            return self.argmin.lifted(np.ndim(strength)).solve_with_image(z, strength, weight)
         factor = self.geometry.factor(strength)
 
         def objective(x: Any) -> Any:
@@ -160,9 +186,15 @@ class FTRL:
         regularizer = Regularizer.around(self.geometry, strength, *center)
         g, treated = loss.subgradient(x), self.surrogate.lower_bound(loss, x)
         if not self.observes:
-            return Round(g, treated, self.weights(after.t), self.penalty, regularizer)
+            return Round(g, treated, self.weights(after.t), self.penalty, regularizer, hint=before.hint)
         observed = Regularizer.around(self.geometry, strength_increment(after.updated, after.strength), before.first)
-        return Round(g, treated, self.weights(after.t), self.penalty, regularizer + observed, after.updated)
+        return Round(
+            g, treated, self.weights(after.t), self.penalty, regularizer + observed, after.updated, before.hint
+        )
+
+
+def _less(v: Vector, hint: Vector | None) -> Vector:
+    return v if hint is None else v - hint
 
 
 def follow_the_leader(feasible: FeasibleSet = EVERYWHERE, surrogate: Surrogate = EXACT) -> FTRL:

@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from forel.losses import Loss, Total, linear_bound, quadratic_bound
-from forel.validation import Vector
+import numpy as np
 
-__all__ = ["Exact", "Linearized", "QuadraticBound", "Surrogate"]
+from forel.losses import Loss, Quadratic, Total, linear_bound, quadratic_bound
+from forel.validation import Shape, Vector, positive
+
+__all__ = ["Exact", "ExpConcave", "Linearized", "QuadraticBound", "Surrogate"]
 
 
 class Surrogate(Protocol):
@@ -15,6 +17,11 @@ class Surrogate(Protocol):
     @property
     def keeps_curvature(self) -> bool:
         """Whether it is as strongly convex as f_t."""
+        ...
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of its curvature."""
         ...
 
     def lower_bound(self, loss: Loss, x: Vector) -> Loss:
@@ -39,6 +46,7 @@ class Linearized:
     """
 
     keeps_curvature: ClassVar[bool] = False
+    shape: ClassVar[Shape] = "scalar"
 
     def lower_bound(self, loss: Loss, x: Vector) -> Loss:
         """Return the tangent at x."""
@@ -64,10 +72,46 @@ class QuadraticBound:
     """
 
     keeps_curvature: ClassVar[bool] = True
+    shape: ClassVar[Shape] = "scalar"
 
     def lower_bound(self, loss: Loss, x: Vector) -> Loss:
         """Return the quadratic that touches at x."""
         return quadratic_bound(loss, x) if loss.strong_convexity > 0 else linear_bound(loss, x)
+
+    def add(self, total: Total, loss: Loss, x: Vector, g: Vector) -> Total:
+        """Add the quadratic."""
+        return total.plus(self.lower_bound(loss, x))
+
+
+@dataclass(frozen=True)
+class ExpConcave:
+    r"""The quadratic below an exp-concave loss, $f_t(x_t) + g_t \cdot d + \frac\gamma2 (g_t \cdot d)^2$ at $x_t + d$.
+
+    Below an α-exp-concave loss where $\gamma \le \frac12\min(\alpha, 1/(GD))$ and $|g_t \cdot (x - y)| \le GD$ on X.
+
+    Parameters
+    ----------
+    gamma : γ, positive
+
+    >>> from forel.losses import Linear
+    >>> ExpConcave(2.0).lower_bound(Linear([1.0, 0.0]), np.zeros(2))(np.array([3.0, 5.0]))
+    12.0
+
+    After Hazan, Agarwal and Kale, "Logarithmic regret algorithms for online convex optimization" (2007), Lemma 3.
+    """
+
+    gamma: float
+
+    keeps_curvature: ClassVar[bool] = True
+    shape: ClassVar[Shape] = "matrix"
+
+    def __post_init__(self) -> None:
+        positive("gamma", self.gamma)
+
+    def lower_bound(self, loss: Loss, x: Vector) -> Loss:
+        """Return the quadratic with the curvature γggᵀ."""
+        g = loss.subgradient(x)
+        return Quadratic(x, self.gamma * np.outer(g, g), g, loss(x))
 
     def add(self, total: Total, loss: Loss, x: Vector, g: Vector) -> Total:
         """Add the quadratic."""
@@ -88,6 +132,7 @@ class Exact:
     """
 
     keeps_curvature: ClassVar[bool] = True
+    shape: ClassVar[Shape] = "scalar"
 
     def lower_bound(self, loss: Loss, x: Vector) -> Loss:
         """Return the loss."""

@@ -21,6 +21,7 @@ from forel.theory.analysis.decomposition import (
 from forel.theory.analysis.dual import LossFloor, loss_floor
 from forel.theory.analysis.formulas import (
     adagrad_proximal_formula,
+    delay_tolerant_formula,
     dual_averaging_formula,
     entropic_formula,
     proximal_formula,
@@ -40,6 +41,7 @@ __all__ = [
     "average_loss",
     "bound",
     "conjugate_lemma",
+    "delay_tolerant_formula",
     "dual_averaging_formula",
     "entropic_formula",
     "loss_floor",

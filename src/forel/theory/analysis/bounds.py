@@ -69,7 +69,7 @@ def _evaluate(
 ) -> Bound:
     """Sum factor·‖g_t‖²_(t),⋆, or with the norm of the round before, and r_{0:T}(x) likewise."""
     x = vector("x", x, trace.points.shape[1])
-    void = void or _increasing(trace, against)
+    result += ", with hints" if trace.leaders is not trace.points else ""
     if not void and not (trace.algorithm.feasible.contains(x) and trace.algorithm.penalty(x) < math.inf):
         void = "the comparator lies outside X"
     if void:
@@ -91,24 +91,30 @@ def _penalties(trace: Trace, x: Vector, against: Against, lag: int) -> Vector:
 
     Minus its smallest value c at $x_1, \dots, x_{T+1}$ and x, Ψ is non-negative wherever the proofs need it. Against
     the losses it is a regularizer, $\alpha_{1:T}(\Psi(x) - c)$. In the objective
-    $\sum_t \alpha_t(\Psi(x_t) - \Psi(x_{t+1})) \le \alpha_1(\Psi(x_1) - c)$, which is 0 where x_1 minimizes Ψ.
+    $\sum_t \alpha_t(\Psi(x_t) - \Psi(w_{t+1})) \le \alpha_1(\Psi(x_1) - c)$, which is 0 where x_1 minimizes Ψ, for
+    weights that do not increase and points w that are those played. For others it is the sum itself; in Theorem 1 the
+    comparator takes the place of the last w.
     """
     at_x, played = trace.algorithm.penalty(x), trace.penalty_values
-    smallest = np.minimum(at_x, np.minimum.accumulate(played)[1:])
-    if against == "composite":
-        added: Vector = trace.weight_totals[1] * (played[0] - smallest)
+    following = played[1:]
+    if trace.leaders is not trace.points:
+        following = np.array([trace.algorithm.penalty(w) for w in trace.leaders[1:]])
+    smallest = np.minimum(at_x, np.minimum.accumulate(np.minimum(played[1:], following)))
+    smallest = np.minimum(smallest, played[0])
+    if against == "composite" and not (trace.algorithm.weights.non_increasing and trace.leaders is trace.points):
+        weights = np.array(trace.weight_values)
+        added: Vector = np.cumsum(_charged(weights, played[:-1], following))
+        if lag:
+            added += _charged(weights, following, np.full_like(following, at_x))
+    elif against == "composite":
+        added = trace.weight_totals[1] * (played[0] - smallest)
     else:
         added = np.array(trace.weight_totals[1 - lag : trace.rounds + 1 - lag]) * (at_x - smallest)
     return added
 
 
-def _increasing(trace: Trace, against: Against) -> str:
-    """Return the reason, if weights increase where Ψ is in the objective."""
-    if against == "losses" or trace.algorithm.weights.non_increasing:
-        return ""
-    weights = trace.weight_values
-    rising = (t for t in range(2, trace.rounds + 1) if weights[t - 1] > weights[t - 2])
-    return next((f"the weights α_t increase in round {t}" for t in rising), "")
+def _charged(weights: Vector, before: Vector, after: Vector) -> Vector:
+    return np.array([a * (b - c) if a else 0.0 for a, b, c in zip(weights, before, after, strict=True)])
 
 
 def _infinite(trace: Trace, stability: Vector) -> str:
@@ -125,7 +131,8 @@ def theorem_1(trace: Trace, x: ArrayLike, against: Against = "losses") -> Bound:
     r"""Return $r_{0:T-1}(x^*) + \frac12\sum_t \|g_t\|^2_{(t-1),\star}$, for regularizers around any point.
 
     The norm is that of $r_{0:t-1} + f_{1:t} + \alpha_{1:t-1}\Psi$. With a penalty in the regularizer,
-    $\alpha_{1:T-1}\Psi(x^*)$ comes on top; with one in the objective, weights $\alpha_t$ must not increase.
+    $\alpha_{1:T-1}\Psi(x^*)$ comes on top; with one in the objective, nothing does where weights $\alpha_t$ do
+    not increase, and $\sum_t \alpha_t(\Psi(x_t) - \Psi(x_{t+1}))$ where they do.
 
     >>> from forel.theory.algorithms import dual_averaging
     >>> from forel.theory.analysis import play
@@ -159,8 +166,8 @@ def theorem_10(trace: Trace, x: ArrayLike, against: Against = "composite") -> Bo
     r"""Return $r_{0:T}(x^*) + \frac12\sum_t \|g_t\|^2_{(t),\star}$ against $g_t \cdot x + \alpha_t\Psi(x)$, for FTRL-Proximal.
 
     The norm is that of $r_{0:t} + f_{1:t} + \alpha_{1:t-1}\Psi$, without this round's penalty: the survey's statement,
-    which counts it, is false where Ψ has curvature. Weights $\alpha_t$ must not increase. Against the losses alone they
-    may, and $\alpha_{1:T}\Psi(x^*)$ comes on top. Ψ counts from its value at $x_1$; where that is not its smallest,
+    which counts it, is false where Ψ has curvature. Where weights $\alpha_t$ increase,
+    $\sum_t \alpha_t(\Psi(x_t) - \Psi(x_{t+1}))$ comes on top; against the losses alone, $\alpha_{1:T}\Psi(x^*)$ does. Ψ counts from its value at $x_1$; where that is not its smallest,
     $\alpha_1$ times the difference comes on top too.
 
     >>> from forel.theory.algorithms import ad_click

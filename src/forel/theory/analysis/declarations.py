@@ -65,7 +65,9 @@ def first_unaccounted(trace: "Trace", stability: Vector) -> str:
 
     That is $h_{0:t}(x_t) - h_{0:t}(x_{t+1}) - r_t(x_t) - \alpha_t(\Psi(x_t) - \Psi(x_{t+1}))$, as declared.
     """
-    charged = zip(trace.stages, trace.points, trace.points[1:], trace.decreases, trace.regularizer_values, strict=False)
+    charged = zip(
+        trace.stages, trace.points, trace.leaders[1:], trace.decreases, trace.regularizer_values, strict=False
+    )
     for t, (stage, x, following, decrease, value) in enumerate(charged, start=1):
         added, moved = stage.added, 0.0
         if added.weight > 0:
@@ -82,8 +84,8 @@ def beyond(trace: "Trace", x: Vector) -> str:
     """Return the reason, if a comparator that is in X only by a solver's tolerance is better than the argmin in X."""
     if trace.algorithm.feasible.contains(x, EPS):
         return ""
-    start, allowed = trace.initial(trace.points[0]), SOLVED * _stability(trace)
-    least = (stage.objective(now) - start for stage, now in zip(trace.stages, trace.points[1:], strict=True))
+    start, allowed = trace.initial(trace.leaders[0]), SOLVED * _stability(trace)
+    least = (stage.objective(now) - start for stage, now in zip(trace.stages, trace.leaders[1:], strict=True))
     better = any(value > stage.objective(x) + allowed for value, stage in zip(least, trace.stages, strict=True))
     return "the comparator lies outside X" if better else ""
 

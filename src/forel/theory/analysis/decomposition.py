@@ -118,7 +118,7 @@ def strong_ftrl_lemma(trace: Trace, x: ArrayLike, against: Against = "composite"
     stability = trace.decreases - charged
     last = trace.stages[-1]
     regularization = last.regularizer(x) + (last.penalties(x) if against == "losses" else 0.0)
-    remainder = last.objective(trace.points[-1]) - last.objective(x) - trace.initial(trace.points[0])
+    remainder = last.objective(trace.leaders[-1]) - last.objective(x) - trace.initial(trace.leaders[0])
     return Decomposition("Lemma 5", _treated(trace, x, against), regularization, stability, remainder)
 
 
@@ -138,7 +138,10 @@ def conjugate_lemma(trace: Trace, x: ArrayLike) -> Decomposition:
     """
     primal = strong_ftrl_lemma(trace, x, "losses")
     argmin = getattr(trace.algorithm, "argmin", None)
-    if argmin is None or any(not stage.losses.quadratic or stage.losses.curvature for stage in trace.stages):
+    if argmin is None or any(
+        not stage.losses.quadratic or np.any(stage.losses.curvature) or stage.added.hint is not None
+        for stage in trace.stages
+    ):
         raise Unsupported("the conjugate form needs an algorithm that keeps linear losses and the exact penalty")
     geometry, weight, totals = trace.initial.geometry, 0.0, [0.0]
     for stage in trace.stages:
@@ -167,7 +170,7 @@ def standard_ftrl_lemma(trace: Trace, x: ArrayLike, against: Against = "composit
     primal = strong_ftrl_lemma(trace, x, against)
     stability = []
     losses, penalties = trace.surrogate_values, trace.surrogate_penalty_values
-    for added, loss, penalty, following in zip(trace.added, losses, penalties, trace.points[1:], strict=True):
+    for added, loss, penalty, following in zip(trace.added, losses, penalties, trace.leaders[1:], strict=True):
         change = loss - added.loss(following)
         if against == "composite" and added.weight > 0:
             change += added.weight * (penalty - added.penalty(following))

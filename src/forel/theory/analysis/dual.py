@@ -140,13 +140,13 @@ def conjugate_along(loss: Loss, x: Vector) -> ConjugateAlong | None:
 
     Survey: section 4.3
     """
-    if isinstance(loss, Quadratic) and loss.curvature > 0:
+    if isinstance(loss, Quadratic) and np.ndim(loss.curvature) == 0 and loss.curvature > 0:
         g, center, first = loss.subgradient(x), loss.center, loss.g
         curvature, constant = loss.curvature, loss.constant
 
         def quadratic(theta: float) -> float:
             rest = theta * g - first
-            return theta * float(g @ center) + float(rest @ rest) / (2 * curvature) - constant
+            return float(theta * (g @ center) + (rest @ rest) / (2 * curvature) - constant)
 
         return quadratic
     if not isinstance(loss, Example):

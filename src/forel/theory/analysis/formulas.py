@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from forel.theory.algorithms.delayed import huber
 from forel.theory.analysis.bounds import Bound
 from forel.theory.analysis.declarations import beyond, first_above
 from forel.theory.analysis.game import Trace
@@ -20,6 +21,7 @@ from forel.validation import Unsupported, Vector, positive, vector, whole
 
 __all__ = [
     "adagrad_proximal_formula",
+    "delay_tolerant_formula",
     "dual_averaging_formula",
     "entropic_formula",
     "proximal_formula",
@@ -47,8 +49,8 @@ def _rounds(trace: Trace) -> Vector:
     return np.arange(1.0, trace.rounds + 1)
 
 
-def _gradients(trace: Trace, lipschitz: float, norm: Norm) -> str:
-    for t, g in enumerate(trace.gradients, start=1):
+def _gradients(trace: Trace, lipschitz: float, norm: Norm, errors: bool = True) -> str:
+    for t, g in enumerate(trace.errors if errors else trace.gradients, start=1):
         if norm(g) > lipschitz * (1 + 1e-12):
             return f"the gradient of round {t} has norm {norm(g):.6g}, more than the assumed {lipschitz:.6g}"
     return ""
@@ -194,11 +196,45 @@ def adagrad_proximal_formula(trace: Trace, x: Vector, radius: float) -> Bound:
         trace,
         x,
         "section 3.4, 2√2·R√Σg²",
-        2 * math.sqrt(2) * radius * np.sqrt(np.cumsum(trace.gradients**2, axis=0)).sum(axis=1),
+        2 * math.sqrt(2) * radius * np.sqrt(np.cumsum(trace.errors**2, axis=0)).sum(axis=1),
         _comparator(trace, x, radius, LINF),
         _inside(trace, radius, LINF),
         "" if fits else "the rate is not the one the formula is for",
         _penalty(trace, x),
+    )
+
+
+def delay_tolerant_formula(trace: Trace, x: Vector, radius: float, lipschitz: float, delay: int) -> Bound:
+    r"""Return $\sum_i \sqrt2 R\sqrt{(D+1)(2D+1)G^2 + \sum_t 2q_{t,i}}$, for delay-tolerant AdaGrad and $|x^*_i| \le R$.
+
+    The additive constant is our own, as :func:`forel.theory.algorithms.delay_tolerant_adagrad` explains.
+
+    >>> from forel.theory.algorithms import delay_tolerant_adagrad
+    >>> from forel.theory.analysis import play
+    >>> from forel.losses import Linear
+    >>> trace = play(delay_tolerant_adagrad(1.0, 1.0, 1), [Linear([1.0]), Linear([-1.0])], delays=1)
+    >>> delay_tolerant_formula(trace, np.array([1.0]), 1.0, 1.0, 1).total
+    3.74...
+
+    After Flaspohler et al., "Online learning with optimism and delay" (2021).
+    """
+    radius, constant = positive("radius", radius), (delay + 1) * (2 * delay + 1) * positive("lipschitz", lipschitz) ** 2
+    costs = np.cumsum(huber(np.abs(trace.errors), np.abs(trace.gradients)), axis=0)
+    rate = trace.algorithm.rate
+    fits = isinstance(rate, DiagonalAdaGrad) and not np.any(rate.beta)
+    if isinstance(rate, DiagonalAdaGrad):
+        fits = fits and np.allclose(rate.scale, radius / math.sqrt(2), rtol=1e-9, atol=0.0)
+        fits = fits and np.allclose(rate.offset, math.sqrt(constant), rtol=1e-9, atol=0.0)
+    late = max(getattr(trace.algorithm, "delays", (0,)))
+    return _formula(
+        trace,
+        x,
+        "delay-tolerant AdaGrad",
+        np.sqrt(2 * (constant + costs)).sum(axis=1) * radius,
+        _comparator(trace, x, radius, LINF),
+        _gradients(trace, lipschitz, LINF, errors=False),
+        "" if fits else "the rate is not the one the formula is for",
+        "" if late <= delay else f"a gradient is {late} rounds late, more than the assumed {delay}",
     )
 
 
@@ -215,7 +251,7 @@ def entropic_formula(trace: Trace, x: Vector, lipschitz: float) -> Bound:
     Survey: section 3.6
     """
     n, lipschitz = trace.points.shape[1], positive("lipschitz", lipschitz)
-    squares = np.abs(trace.gradients).max(axis=1) ** 2
+    squares = np.abs(trace.errors).max(axis=1) ** 2
     before = lipschitz**2 + np.concatenate([[0.0], np.cumsum(squares)[:-1]])
     return _formula(
         trace,

@@ -1,6 +1,6 @@
 """The game: an algorithm against losses, round by round, kept as a trace."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, cast
@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike
 from forel.cvx import minimize
 from forel.losses import Loss, Total
 from forel.notebook import card
-from forel.theory.algorithms import Algorithm, Observer, Round
+from forel.theory.algorithms import Algorithm, Observer, Round, delayed
 from forel.theory.analysis.declarations import first_misdeclared, first_not_proximal
 from forel.theory.analysis.gradient_norms import squared_norms
-from forel.theory.analysis.optimality import suboptimality
+from forel.theory.analysis.optimality import leaders, suboptimality
 from forel.theory.regularizers import Regularizer
 from forel.theory.sets import FeasibleSet
-from forel.validation import Matrix, Strength, Vector, refuse, vector, whole
+from forel.validation import Matrix, Strength, Vector, matrix, refuse, vector, whole
 
 __all__ = ["Adversary", "Stage", "Trace", "play"]
 
@@ -142,10 +142,34 @@ class Trace:
         return tuple(added.regularizer(x) for added, x in zip(self.added, self.points, strict=False))
 
     @cached_property
+    def errors(self) -> Matrix:
+        """g_t − m_t, a row for each round; the gradients where there are no hints."""
+        if getattr(self.algorithm, "hint", None) is None and not hasattr(self.states[0], "hint"):
+            return self.gradients
+        pairs = zip(self.gradients, self.added, strict=True)
+        return np.array([g if added.hint is None else g - added.hint for g, added in pairs])
+
+    @cached_property
+    def leaders(self) -> Matrix:
+        r"""$w_t = \arg\min_X h_{0:t-1}$ for t = 1, …, T + 1: the points without hints, a row each."""
+        return leaders(self.algorithm, self.initial, self.stages, self.points)
+
+    @cached_property
+    def gaps(self) -> Vector:
+        r"""$h_{0:t-1}(x_t) - h_{0:t-1}(w_t)$ for every round, which a hint costs; 0 without hints."""
+        if self.leaders is self.points:
+            return np.zeros(self.rounds)
+        objectives: list[Callable[[Vector], float]] = [self.initial, *(stage.objective for stage in self.stages[:-1])]
+        pairs = zip(objectives, self.points, self.leaders, strict=False)
+        return np.array([h(x) - h(w) for h, x, w in pairs])
+
+    @cached_property
     def decreases(self) -> Vector:
-        r"""$h_{0:t}(x_t) - h_{0:t}(x_{t+1})$ for every round."""
-        steps = zip(self.stages, self.points, self.points[1:], strict=False)
-        return np.array([stage.objective(now) - stage.objective(following) for stage, now, following in steps])
+        r"""$h_{0:t}(x_t) - h_{0:t}(w_{t+1})$ less the gap, for every round; without hints w is x, and the gap 0."""
+        steps = zip(self.stages, self.points, self.leaders[1:], strict=False)
+        return (
+            np.array([stage.objective(now) - stage.objective(following) for stage, now, following in steps]) - self.gaps
+        )
 
     @cached_property
     def misdeclared(self) -> str:
@@ -172,11 +196,26 @@ class Trace:
         return suboptimality(self.algorithm, self.initial, self.stages, self.points, self.squared_norms[1])
 
     def regrets(self, x: ArrayLike, linearized: bool = False) -> Vector:
-        r"""Return $\sum_{s \le t} f_s(x_s) - f_s(x)$ for every t; linearized, $\sum_{s \le t} g_s \cdot (x_s - x)$."""
+        r"""Return $\sum_{s \le t} f_s(x_s) - f_s(x)$ for every t; linearized, $\sum_{s \le t} g_s \cdot (x_s - x)$.
+
+        A comparator with T rows is a path: $x^*_s$ in round s, and dynamic regret.
+        """
+        if np.ndim(x) == 2:
+            path = self.path(x)
+            if linearized:
+                return np.cumsum(np.einsum("ti,ti->t", self.gradients, self.points[:-1] - path))
+            return np.cumsum(self.values - [loss(u) for loss, u in zip(self.losses, path, strict=True)])
         x = vector("x", x, self.points.shape[1])
         if linearized:
             return np.cumsum(np.einsum("ti,ti->t", self.gradients, self.points[:-1] - x))
         return np.cumsum(self.values - [loss(x) for loss in self.losses])
+
+    def path(self, x: ArrayLike) -> Matrix:
+        """Return a comparator as one of a row for each round."""
+        rows = matrix("x", np.atleast_2d(x), self.points.shape[1])
+        if len(rows) not in (1, self.rounds):
+            raise ValueError(f"x: got {len(rows)} rows, expected a point, or one for each of the {self.rounds} rounds")
+        return np.broadcast_to(rows, (self.rounds, rows.shape[1]))
 
     def regret(self, x: ArrayLike, linearized: bool = False) -> float:
         """Return the regret against x after all rounds."""
@@ -208,6 +247,7 @@ def play(
     rounds: int | None = None,
     n: int | None = None,
     progress: Callable[[int], None] | None = None,
+    delays: int | Sequence[int] = 0,
 ) -> Trace:
     """Play rounds of the game and return the trace.
 
@@ -218,6 +258,7 @@ def play(
     rounds : the number of rounds; required for an adversary, by default all losses of a sequence
     n : the dimension; required for an adversary, by default that of the first loss
     progress : called with t after each round
+    delays : by how many rounds the gradient of round t is late, one number or one for each round; FTRL only
 
     An algorithm that ``observes`` is shown the features of each round's example before it plays: those of the losses in
     order, or what the adversary's ``features(t, x)`` returns, given the point that would be played without them.
@@ -232,6 +273,8 @@ def play(
 
     Survey: section 1
     """
+    if np.any(delays):
+        algorithm = delayed(algorithm, delays)
     limit = None if rounds is None else whole("rounds", rounds, low=1)
     if callable(losses):
         if limit is None or n is None:

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from forel.losses import Linear, Loss
+from forel.losses import Linear, Loss, Quadratic
+from forel.losses.functions import plus
+from forel.theory.algorithms.delayed import huber
 from forel.theory.geometries import Geometry
-from forel.theory.norms import DiagonalNorm, Norm
+from forel.theory.norms import DiagonalNorm, MatrixNorm, Norm
 from forel.theory.penalties import Penalty, split_penalty
 from forel.theory.regularizers import Regularizer
 from forel.validation import Strength, Vector
@@ -39,6 +41,8 @@ def curvature_of(penalty: Penalty | Loss) -> float | Vector:
 def squared_norms(initial: Regularizer, stages: Sequence["Stage"], total: float) -> tuple[Vector, Vector]:
     r"""Return $\|g_t\|^2_{(t-1),\star}$ and $\|g_t\|^2_{(t),\star}$ for every round.
 
+    With a hint $m_t$ it is twice Huber's loss of $\|g_t - m_t\|$: at most its square, and $2\|g_t - m_t\|\|g_t\|$.
+
     Curvature of losses and penalties is in the L2 norm. It adds to quadratic geometries, and nothing to the entropy and
     to p-norms: what is strongly convex in L2 need not be so in a norm that is larger.
 
@@ -50,14 +54,19 @@ def squared_norms(initial: Regularizer, stages: Sequence["Stage"], total: float)
 
     Survey: Theorems 1, 2, 10 and 12
     """
-    geometry, before, losses, penalties = initial.geometry, initial.strength, 0.0, np.zeros(initial.linear.size)
+    geometry, before, penalties = initial.geometry, initial.strength, np.zeros(initial.linear.size)
+    losses: Strength = 0.0
     rows = []
     for stage in stages:
-        losses += stage.added.loss.strong_convexity
+        loss, hint = stage.added.loss, stage.added.hint
+        losses = plus(losses, loss.curvature if isinstance(loss, Quadratic) else loss.strong_convexity)
         strengths = (before, stage.strength)
-        norms = [_norm(geometry, strength, losses + penalties, total) for strength in strengths]
-        lengths = [norm.dual(stage.added.g) for norm in norms]
-        rows.append([length * length for length in lengths])  # a power would raise OverflowError
+        duals = [_norm(geometry, strength, plus(losses, penalties), total).dual for strength in strengths]
+        lengths = [norm(stage.added.g) for norm in duals]
+        if hint is None:
+            rows.append([length * length for length in lengths])  # a power would raise OverflowError
+        else:
+            rows.append([huber(norm(stage.added.g - hint), b) for norm, b in zip(duals, lengths, strict=True)])
         if stage.added.weight > 0 and not isinstance(stage.added.penalty, Linear):
             penalties = penalties + stage.added.weight * curvature_of(stage.added.penalty)
         before = stage.regularizer.strength
@@ -65,11 +74,10 @@ def squared_norms(initial: Regularizer, stages: Sequence["Stage"], total: float)
     return delayed, present
 
 
-def _norm(geometry: Geometry, strength: Strength, curvature: Vector, total: float) -> Norm:
+def _norm(geometry: Geometry, strength: Strength, curvature: Strength, total: float) -> Norm:
     if geometry.on_simplex:
         return geometry.norm(strength / total)
     if not geometry.quadratic or not curvature.any():
         return geometry.norm(strength)
-    if geometry.shape == "matrix":
-        return geometry.norm(strength + np.diag(curvature))
-    return DiagonalNorm(strength + curvature)
+    found = plus(strength, curvature)
+    return MatrixNorm(found) if np.ndim(found) == 2 else DiagonalNorm(found)

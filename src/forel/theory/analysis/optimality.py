@@ -12,6 +12,7 @@ import numpy as np
 
 from forel.cvx import minimize
 from forel.losses import Linear, Total
+from forel.losses.functions import plus, times
 from forel.theory.algorithms import Algorithm
 from forel.theory.argmin import SOLVER, Argmin
 from forel.theory.norms import without_rounding
@@ -21,7 +22,7 @@ from forel.validation import Matrix, Strength, Unbounded, Vector
 if TYPE_CHECKING:
     from forel.theory.analysis.game import Stage
 
-__all__ = ["first_suboptimal_round", "suboptimality"]
+__all__ = ["first_suboptimal_round", "leaders", "suboptimality"]
 
 # Relative to the bound and to the terms of the objective, which may all vanish. Closed forms leave rounding; the solver
 # stops at its tolerance.
@@ -38,22 +39,22 @@ class _Objective(NamedTuple):
     def strength(self) -> Strength | None:
         """Return the strength of r with the curvature of the losses, None where they do not make one geometry."""
         geometry, curvature = self.regularizer.geometry, self.losses.curvature
-        if not self.losses.quadratic or (curvature and not geometry.quadratic):
+        if not self.losses.quadratic or (np.any(curvature) and not geometry.quadratic):
             return None
-        n = self.losses.g.size
-        return self.regularizer.strength + curvature * (np.eye(n) if geometry.shape == "matrix" else 1.0)
+        return plus(self.regularizer.strength, curvature) if np.any(curvature) else self.regularizer.strength
 
     @property
     def constant(self) -> bool:
         """Whether nothing has been added yet, so that every point is an argmin."""
         losses, r = self.losses, self.regularizer
-        curved = losses.others or losses.curvature or self.weight or np.any(r.strength)
+        curved = losses.others or np.any(losses.curvature) or self.weight or np.any(r.strength)
         return not (curved or (losses.g - r.linear).any())
 
     def minimum(self, argmin: Argmin, largest: float) -> Vector:
         """Return the argmin over X, for linear parts of which the largest was of a size."""
         r, strength = self.regularizer, self.strength()
         if strength is not None:
+            argmin = argmin.lifted(np.ndim(strength))
             return argmin.solve(without_rounding(self.losses.g - r.linear, strength, largest), strength, self.weight)
         factor = r.geometry.factor(r.strength)
 
@@ -67,9 +68,21 @@ class _Objective(NamedTuple):
         """Return the terms that the objective is the sum of at x, up to a constant."""
         r, penalty = self.regularizer, self.weight * argmin.penalty(x) if self.weight > 0 else 0.0
         others = [w * f(x) for w, f in self.losses.others]
-        quadratic = 0.5 * self.losses.curvature * float(x @ x)
+        quadratic = 0.5 * float(times(self.losses.curvature, x) @ x)
         value = r.geometry.value(r.strength, x)
         return np.array([*((self.losses.g - r.linear) * x), quadratic, penalty, value, *others])
+
+
+def leaders(algorithm: Algorithm, initial: Regularizer, stages: Sequence["Stage"], points: Matrix) -> Matrix:
+    r"""Return $w_t = \arg\min_{x \in X} h_{0:t-1}(x)$, the points without hints; those that were played without any."""
+    if all(stage.added.hint is None for stage in stages):
+        return points
+    argmin, (objectives, sizes) = (
+        Argmin(initial.geometry, algorithm.penalty, algorithm.feasible),
+        _objectives(algorithm, initial, stages, points),
+    )
+    found = zip(objectives, points, np.maximum.accumulate(sizes), strict=True)
+    return np.array([x if one.constant else one.minimum(argmin, size) for one, x, size in found])
 
 
 def suboptimality(
@@ -94,6 +107,23 @@ def suboptimality(
     """
     stability = np.cumsum(np.where(np.isfinite(squared_norms), squared_norms, 0.0) / 2).tolist()
     argmin = Argmin(initial.geometry, algorithm.penalty, algorithm.feasible)
+    objectives, sizes = _objectives(algorithm, initial, stages, points)
+    for t, stage in enumerate(stages):
+        if stage.added.hint is not None:
+            losses = objectives[t].losses
+            objectives[t] = objectives[t]._replace(losses=losses._replace(g=losses.g + stage.added.hint))
+    # x_t counts from horizon t − 1 on, and x_1 from the first.
+    rounds = zip(objectives, points, [stability[0], *stability], np.maximum.accumulate(sizes), strict=True)
+    found = np.array([_suboptimality(argmin, *parts) for parts in rounds])
+    if stages[-1].added.hint is not None:
+        found[-1] = 0.0  # the hint after the last round is in no round, and the point after it in no bound
+    return found
+
+
+def _objectives(
+    algorithm: Algorithm, initial: Regularizer, stages: Sequence["Stage"], points: Matrix
+) -> tuple[list[_Objective], list[float]]:
+    """Return h_{0:t} for t = 0, …, T, without hints, and the sizes of their linear parts."""
     objectives = [_Objective(Total.zero(points.shape[1]), 0.0, initial)]
     weight, tangents = 0.0, Total.zero(points.shape[1])
     for t, stage in enumerate(stages, start=1):
@@ -105,10 +135,7 @@ def suboptimality(
         else:
             weight += added.weight
             objectives.append(_Objective(stage.losses, weight, stage.regularizer))
-    # x_t counts from horizon t − 1 on, and x_1 from the first.
-    sizes = [max(np.abs(one.losses.g).max(), np.abs(one.regularizer.linear).max()) for one in objectives]
-    rounds = zip(objectives, points, [stability[0], *stability], np.maximum.accumulate(sizes), strict=True)
-    return np.array([_suboptimality(argmin, *parts) for parts in rounds])
+    return objectives, [max(np.abs(one.losses.g).max(), np.abs(one.regularizer.linear).max()) for one in objectives]
 
 
 def _suboptimality(argmin: Argmin, objective: _Objective, x: Vector, stability: float, largest: float) -> float:

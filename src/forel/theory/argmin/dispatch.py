@@ -104,6 +104,11 @@ class Argmin:
             )
         return x
 
+    def lifted(self, shape: int) -> "Argmin":
+        """Return the same for strengths of another shape: 2 for matrices, which need a geometry of their own."""
+        fits = shape < 2 or self.geometry.shape == "matrix"
+        return self if fits else Argmin(FullMatrix(), self.penalty, self.feasible)
+
     def solve_with_image(self, z: Vector, strength: Strength, weight: float = 1.0) -> Minimizer:
         """Return the minimizer, and its mirror image where coordinates may underflow."""
         return Minimizer(self.solve(z, strength, weight), self._image and self._image(z, strength, weight))

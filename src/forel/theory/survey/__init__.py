@@ -1,7 +1,8 @@
-"""The survey, recomputed: numbered results, both algorithms and all figures as (measured, bound), and extensions."""
+"""The survey, recomputed: numbered results, both algorithms, all figures, and what is beyond, as (measured, bound)."""
 
+from forel.theory.survey.beyond import BEYOND
 from forel.theory.survey.errata import ERRATA, Erratum
-from forel.theory.survey.extensions import EXTENSIONS
+from forel.theory.survey.extensions import EXTENSIONS as BESIDE
 from forel.theory.survey.figures import FIGURES
 from forel.theory.survey.lemmas import LEMMAS
 from forel.theory.survey.result import Outcome, Result
@@ -16,4 +17,5 @@ def _number(result: Result) -> tuple[bool, str, int]:
     return picture, kind if picture else "", int(number)
 
 
+EXTENSIONS: tuple[Result, ...] = (*BESIDE, *BEYOND)
 RESULTS: tuple[Result, ...] = tuple(sorted((*LEMMAS, *THEOREMS, *FIGURES), key=_number))

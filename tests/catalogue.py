@@ -71,11 +71,22 @@ ALGORITHMS = {
     "doubling trick": algorithms.doubling_trick(1.0, 1.0),
 }
 
+# Beyond the survey: those that are not of its family, or play by hints.
+BEYOND = {
+    "delayed": algorithms.delayed(algorithms.delay_tolerant_adagrad(1.0, 1.0, 3), 3),
+    "coin betting": algorithms.CoinBetting(10.0, lipschitz=4.0),
+    "coin betting, per coordinate": algorithms.CoinBetting(10.0, lipschitz=4.0, per_coordinate=True),
+    "Squint": algorithms.Squint(),
+    "online Newton step": algorithms.online_newton_step(0.1, sets.l2_ball(1.0)),
+    "private FTRL": algorithms.private_ftrl(2.0, 1.0),
+    "EXP3": algorithms.exp3(N),
+}
+
 ONES = losses.Linear(np.ones(N))
 TRACE = analysis.play(algorithms.gradient_descent(1.0), [ONES])
 MIXED = experts.mix([[0.9, 0.5], [0.2, 0.5]], [1, 0])
 CATALOGUE = {
-    "algorithm": list(ALGORITHMS.values()),
+    "algorithm": [*ALGORITHMS.values(), *BEYOND.values()],
     "trace": [TRACE],
     "analysis": [
         analysis.bound(TRACE, np.zeros(N)),
@@ -83,7 +94,14 @@ CATALOGUE = {
         analysis.online_to_batch(TRACE, np.zeros(N)),
         analysis.loss_floor(TRACE, sets.l2_ball(1.0)),
     ],
-    "surrogate": [algorithms.Linearized(), algorithms.QuadraticBound(), algorithms.Exact()],
+    "surrogate": [
+        algorithms.Linearized(),
+        algorithms.QuadraticBound(),
+        algorithms.Exact(),
+        algorithms.ExpConcave(0.5),
+    ],
+    "hint": [algorithms.TreeNoise(1.0)],
+    "forecaster": [algorithms.VovkAzouryWarmuth(1.0)],
     "round": [MIRROR.added(MIRROR.init(N), ONES, MIRROR.update(MIRROR.init(N), ONES))],
     "norm": [
         norms.L1,

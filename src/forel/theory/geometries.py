@@ -57,6 +57,10 @@ class Geometry(Protocol):
         """Return the norm in which φ_σ is 1-strongly convex."""
         ...
 
+    def local_dual_norm(self, strength: Strength, x: Vector, g: Vector) -> float:
+        """Return ‖g‖ in the dual of the norm of the Hessian of φ_σ at x, or of one in which φ_σ is strongly convex."""
+        ...
+
     def factor(self, strength: Strength) -> Any:
         """Return the parameter that ``expression`` multiplies by, so that a solver's program is compiled only once."""
         ...
@@ -118,6 +122,10 @@ class Euclidean:
         """Return √σ‖·‖₂."""
         return _scaled(L2, strength)
 
+    def local_dual_norm(self, strength: float, x: Vector, g: Vector) -> float:
+        """Return the dual norm, the same at every x."""
+        return self.norm(strength).dual(g)
+
     def factor(self, strength: float) -> float:
         """Return σ."""
         return strength
@@ -165,6 +173,10 @@ class Diagonal:
     def norm(self, strength: Vector) -> Norm:
         """Return √(Σσ_i x_i²)."""
         return DiagonalNorm(strength)
+
+    def local_dual_norm(self, strength: Vector, x: Vector, g: Vector) -> float:
+        """Return the dual norm, the same at every x."""
+        return self.norm(strength).dual(g)
 
     def factor(self, strength: Vector) -> Vector:
         """Return √σ_i."""
@@ -216,6 +228,10 @@ class FullMatrix:
     def norm(self, strength: Matrix) -> Norm:
         """Return √(xᵀQx)."""
         return MatrixNorm(strength)
+
+    def local_dual_norm(self, strength: Matrix, x: Vector, g: Vector) -> float:
+        """Return the dual norm, the same at every x."""
+        return self.norm(strength).dual(g)
 
     def factor(self, strength: Matrix) -> Matrix:
         """Return an F with FᵀF = Q."""
@@ -269,6 +285,10 @@ class Entropy:
     def norm(self, strength: float) -> Norm:
         """Return √σ‖·‖₁."""
         return _scaled(L1, strength)
+
+    def local_dual_norm(self, strength: float, x: Vector, g: Vector) -> float:
+        """Return √(Σ x_i g_i²/σ)."""
+        return math.sqrt(float(x @ g**2) / strength)
 
     def factor(self, strength: float) -> float:
         """Return σ."""
@@ -324,6 +344,10 @@ class SquaredPNorm:
     def norm(self, strength: float) -> Norm:
         """Return √σ‖·‖_p."""
         return _scaled(PNorm(self.p), strength)
+
+    def local_dual_norm(self, strength: float, x: Vector, g: Vector) -> float:
+        """Return the dual norm, the same at every x."""
+        return self.norm(strength).dual(g)
 
     def factor(self, strength: float) -> float:
         """Return σ."""

@@ -21,6 +21,8 @@
 """
 
 from forel.theory.algorithms.algorithm import Algorithm, Observer, Round
+from forel.theory.algorithms.bound import Bound
+from forel.theory.algorithms.coin_betting import CoinBetting, coin_bound
 from forel.theory.algorithms.delayed import Delayed, delay_tolerant_adagrad, delayed
 from forel.theory.algorithms.doubling_trick import DoublingTrick, doubling_trick
 from forel.theory.algorithms.ftrl import FTRL, follow_the_leader
@@ -33,6 +35,7 @@ from forel.theory.algorithms.named import (
     adagrad_ftrl_proximal,
     curvature_adaptive,
     dual_averaging,
+    exp3,
     exponentiated_gradient,
     ftrl_proximal,
     gradient_descent,
@@ -44,11 +47,16 @@ from forel.theory.algorithms.named import (
     regularized_dual_averaging,
     strongly_convex_descent,
 )
+from forel.theory.algorithms.newton import VovkAzouryWarmuth, online_newton_step
+from forel.theory.algorithms.private import TreeNoise, private_ftrl, private_regret, zero_concentrated_privacy
+from forel.theory.algorithms.squint import Squint
 from forel.theory.algorithms.surrogates import Exact, ExpConcave, Linearized, QuadraticBound
 
 __all__ = [
     "FTRL",
     "Algorithm",
+    "Bound",
+    "CoinBetting",
     "Delayed",
     "DoublingTrick",
     "Exact",
@@ -60,15 +68,20 @@ __all__ = [
     "Observer",
     "QuadraticBound",
     "Round",
+    "Squint",
+    "TreeNoise",
+    "VovkAzouryWarmuth",
     "ad_click",
     "adagrad_dual_averaging",
     "adagrad_ftrl_proximal",
     "as_ftrl_proximal",
+    "coin_bound",
     "curvature_adaptive",
     "delay_tolerant_adagrad",
     "delayed",
     "doubling_trick",
     "dual_averaging",
+    "exp3",
     "exponentiated_gradient",
     "fobos",
     "follow_the_leader",
@@ -79,6 +92,10 @@ __all__ = [
     "lazy_projection",
     "matrix_dual_averaging",
     "matrix_ftrl_proximal",
+    "online_newton_step",
+    "private_ftrl",
+    "private_regret",
     "regularized_dual_averaging",
     "strongly_convex_descent",
+    "zero_concentrated_privacy",
 ]

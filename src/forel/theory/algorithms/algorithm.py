@@ -10,7 +10,8 @@ step, called before ``play``:
     state = algorithm.observe(state, features)
 
 ``added`` returns what a round added to the objective, $h_t = f_t + \alpha_t\Psi + r_t$, which
-is all that the analysis needs from an algorithm.
+is all that the analysis needs from an algorithm. One whose proof is another has a method
+``bound(trace, x)``, which is asked first; its points are then played again, and compared.
 """
 
 from typing import Any, NamedTuple, Protocol

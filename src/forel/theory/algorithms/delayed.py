@@ -152,6 +152,8 @@ def delayed(algorithm: Algorithm, delays: int | Sequence[int]) -> Delayed:
     >>> delayed(greedy_projection(1.0, Box(-1, 1)), 3)
     Traceback (most recent call last):
     forel.validation.Unsupported: delays: these need FTRL around x_1 on linearized losses, without penalty or hint
+
+    After Flaspohler et al., "Online learning with optimism and delay" (2021).
     """
     plain = isinstance(algorithm, FTRL) and isinstance(algorithm.surrogate, Linearized) and not algorithm.proximal
     if not (plain and algorithm.penalty is NONE and algorithm.hint is None and not algorithm.observes):  # type: ignore[attr-defined]

@@ -1,18 +1,25 @@
 """The doubling trick: restart an algorithm that is tuned for a horizon, each time with twice the horizon."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
 
 from forel.losses import Loss
 from forel.theory.algorithms.algorithm import Round
+from forel.theory.algorithms.bound import Bound
 from forel.theory.algorithms.ftrl import FTRL
 from forel.theory.geometries import Euclidean
+from forel.theory.norms import L2
 from forel.theory.penalties import NONE, Penalty
 from forel.theory.rates import Constant, Doubling
 from forel.theory.regularizers import Regularizer
 from forel.theory.sets import FeasibleSet, Reals
 from forel.theory.weights import Once, Weights
 from forel.validation import Unsupported, Vector, whole
+
+if TYPE_CHECKING:
+    from forel.theory.analysis import Trace
 
 __all__ = ["DoublingTrick", "doubling_trick"]
 
@@ -82,7 +89,18 @@ class DoublingTrick:
 
     def added(self, before: DoublingState, loss: Loss, after: DoublingState) -> Round:
         """Raise Unsupported: there is no single objective across restarts."""
-        raise Unsupported("the objective restarts with each epoch; the bound is Doubling.bound(rounds)")
+        raise Unsupported("the objective restarts with each epoch; the bound is DoublingTrick.bound")
+
+    def bound(self, trace: "Trace", x: Vector) -> Bound:
+        """Return the sum of the epochs' bounds, for comparators in X of norm at most R and gradients of at most G."""
+        void = "" if self.feasible.contains(x, 1e-9) else "the comparator lies outside X"
+        if L2(x) > self.epochs.radius * (1 + 1e-12):
+            void = f"the comparator has norm {L2(x):.6g}, more than R = {self.epochs.radius:.6g}"
+        for t, g in enumerate(trace.gradients, start=1):
+            if L2(g) > self.epochs.lipschitz * (1 + 1e-12):
+                void = void or f"the gradient of round {t} is larger than the assumed {self.epochs.lipschitz:.6g}"
+        total = np.array([self.epochs.bound(t) for t in range(1, trace.rounds + 1)])
+        return Bound("doubling trick", total, np.zeros(trace.rounds), void)
 
 
 def doubling_trick(radius: float, lipschitz: float, feasible: FeasibleSet = EVERYWHERE) -> DoublingTrick:

@@ -1,22 +1,28 @@
 """Implicit updates: a step that does not linearize the loss."""
 
+import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from scipy.optimize import brentq
 
 from forel.cvx import minimize
 from forel.losses import Example, Loss
 from forel.theory.algorithms.algorithm import Round
+from forel.theory.algorithms.bound import Bound
 from forel.theory.algorithms.mirror_descent import MirrorDescent, MirrorState
 from forel.theory.argmin import Minimizer
 from forel.theory.geometries import Geometry
 from forel.theory.penalties import NONE, Penalty
-from forel.theory.rates import Rate
+from forel.theory.rates import Rate, strength_increment
 from forel.theory.regularizers import Regularizer, gradient_at
 from forel.theory.sets import FeasibleSet, Reals
 from forel.theory.weights import EveryRound, Weights
 from forel.validation import Strength, Unsupported, Vector
+
+if TYPE_CHECKING:
+    from forel.theory.analysis import Trace
 
 __all__ = ["Implicit"]
 
@@ -116,4 +122,26 @@ class Implicit:
 
     def added(self, before: MirrorState, loss: Loss, after: MirrorState) -> Round:
         """Raise Unsupported: the survey's lemmas are about losses linearized at x_t."""
-        raise Unsupported("the survey proves no bound for implicit updates; use MirrorDescent for one that has a proof")
+        raise Unsupported("the survey proves no bound for implicit updates; they have one of their own, Implicit.bound")
+
+    def bound(self, trace: "Trace", x: Vector) -> Bound:
+        r"""Return $r^B_{0:T}(x^*) + \sum_t F_t(x_t) - F_t(x_{t+1}) - B_{r_{0:t}}(x_{t+1}, x_t)$.
+
+        Here $F_t = f_t + \alpha_t\Psi$. Each term of the sum is between 0 and $\frac12\|g_t\|^2_{(t),\star}$, of a
+        subgradient of $F_t$: never worse than Mirror Descent, and 0 where the loss does not change on the way.
+
+        After Campolongo and Orabona, "Temporal variability in implicit online learning" (2020).
+        """
+        if self.observes or not (self.feasible.contains(x, 1e-9) and self.penalty(x) < math.inf):
+            void = "the rate uses features" if self.observes else "the comparator lies outside X"
+            return Bound("implicit updates", np.zeros(0), np.zeros(0), void)
+        kept, spent = [], []
+        start = self.mirror.initial(trace.states[0])(x)
+        for t, (before, loss, after) in enumerate(zip(trace.states, trace.losses, trace.states[1:], strict=False), 1):
+            weight = self.weights(t)
+            near = Regularizer.around(self.geometry, after.strength, before.x, before.image)
+            added = strength_increment(before.strength, after.strength)
+            kept.append(Regularizer.around(self.geometry, added, before.x, before.image)(x))
+            moved = weight * (self.penalty(before.x) - self.penalty(after.x)) if weight else 0.0
+            spent.append(loss(before.x) - loss(after.x) + moved - near(after.x))
+        return Bound("implicit updates", start + np.cumsum(kept), np.array(spent))

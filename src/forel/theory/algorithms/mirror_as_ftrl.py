@@ -5,9 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forel.losses import Linear, Loss, linear_bound
+from forel.losses import Linear, Loss
 from forel.theory.algorithms.algorithm import Round
 from forel.theory.algorithms.mirror_descent import MirrorDescent
+from forel.theory.algorithms.surrogates import split_curvature
 from forel.theory.norms import without_rounding
 from forel.theory.penalties import Penalty
 from forel.theory.rates import Rate, strength_increment
@@ -119,16 +120,18 @@ class MirrorAsFTRL:
 
     def added(self, before: MirrorAsFTRLState, loss: Loss, after: MirrorAsFTRLState) -> Round:
         """Return the round, with Ψ as its tangent at x_{t+1}."""
-        bound, weight = linear_bound(loss, before.x), self.weights(after.t)
+        weight = self.weights(after.t)
         slope = after.slopes - before.slopes
         value = weight * self.penalty(after.x) if weight > 0 else 0.0
         tangent = Linear(slope, value - float(slope @ after.x))
         geometry, strength = self.mirror.geometry, strength_increment(before.strength, after.updated)
+        bound, strength = split_curvature(loss, before.x, geometry, strength)
+        g = after.g - before.g
         regularizer = Regularizer.around(geometry, strength, before.x, before.image)
         if not self.observes:
-            return Round(bound.g, bound, 1.0, tangent, regularizer)
+            return Round(g, bound, 1.0, tangent, regularizer)
         observed = Regularizer.around(geometry, strength_increment(after.updated, after.strength), after.x, after.image)
-        return Round(bound.g, bound, 1.0, tangent, regularizer + observed, after.updated)
+        return Round(g, bound, 1.0, tangent, regularizer + observed, after.updated)
 
 
 def as_ftrl_proximal(mirror: MirrorDescent) -> MirrorAsFTRL:

@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forel.losses import Linear, Loss, linear_bound
+from forel.losses import Linear, Loss
 from forel.theory.algorithms.algorithm import Round, check_curvature, check_shapes
+from forel.theory.algorithms.surrogates import split_curvature
 from forel.theory.argmin import Argmin
 from forel.theory.geometries import Geometry
 from forel.theory.norms import without_rounding
@@ -115,19 +116,19 @@ class MirrorDescent:
     def added(self, before: MirrorState, loss: Loss, after: MirrorState) -> Round:
         r"""Return the round in its FTRL-Proximal form: Ψ as its tangent at $x_{t+1}$, and $r_t = B_{r_t}(x, x_t)$."""
         x, following, weight = before.x, after.x, self.weights(after.t)
-        bound = linear_bound(loss, x)
+        g, strength = loss.subgradient(x), strength_increment(before.strength, after.updated)
+        bound, strength = split_curvature(loss, x, self.geometry, strength)
         ends = [gradient_at(self.geometry, after.updated, s.x, s.image) for s in (before, after)]
-        slope = ends[0] - ends[1] - bound.g  # g^(Ψ)_t, a subgradient of α_tΨ + I_X at x_{t+1}
+        slope = ends[0] - ends[1] - g  # g^(Ψ)_t, a subgradient of α_tΨ + I_X at x_{t+1}
         value = weight * self.penalty(following) if weight > 0 else 0.0
         tangent = Linear(slope, value - float(slope @ following))
-        strength = strength_increment(before.strength, after.updated)
         regularizer = Regularizer.around(self.geometry, strength, x, before.image)
         if not self.observes:
-            return Round(bound.g, bound, 1.0, tangent, regularizer)
+            return Round(g, bound, 1.0, tangent, regularizer)
         observed = Regularizer.around(
             self.geometry, strength_increment(after.updated, after.strength), following, after.image
         )
-        return Round(bound.g, bound, 1.0, tangent, regularizer + observed, after.updated)
+        return Round(g, bound, 1.0, tangent, regularizer + observed, after.updated)
 
 
 def fobos(rate: Rate[Any], geometry: Geometry, penalty: Penalty, feasible: FeasibleSet = EVERYWHERE) -> MirrorDescent:

@@ -18,6 +18,7 @@ from forel.theory.rates import (
     Constant,
     CurvatureAdaptive,
     DiagonalAdaGrad,
+    InverseSqrt,
     InverseTime,
     MatrixAdaGrad,
     adagrad_dual_averaging_rate,
@@ -28,7 +29,7 @@ from forel.theory.rates import (
 )
 from forel.theory.sets import Box, FeasibleSet, Reals, Simplex, l2_ball
 from forel.theory.weights import EveryRound, Once, Weights
-from forel.validation import positive
+from forel.validation import positive, whole
 
 __all__ = [
     "ad_click",
@@ -36,6 +37,7 @@ __all__ = [
     "adagrad_ftrl_proximal",
     "curvature_adaptive",
     "dual_averaging",
+    "exp3",
     "exponentiated_gradient",
     "ftrl_proximal",
     "gradient_descent",
@@ -278,6 +280,19 @@ def hedge(n: int, lipschitz: float = 1.0) -> FTRL:
     Survey: section 3.6
     """  # noqa: E501
     return FTRL(entropic_rate(n, lipschitz), Entropy(), feasible=Simplex())
+
+
+def exp3(n: int) -> FTRL:
+    r"""Return entropic FTRL with $\eta_{t-1} = \sqrt{\log n/(nt)}$: EXP3, if it plays against ``adversaries.bandit``.
+
+    Its expected regret is at most $2\sqrt{nT\log n}$ for losses in [0, 1] that do not depend on its draws.
+
+    >>> exp3(4).rate.scale
+    0.588...
+
+    After Auer et al., "The nonstochastic multiarmed bandit problem" (2002).
+    """
+    return FTRL(InverseSqrt(math.sqrt(math.log(whole("n", n, low=2)) / n), 1.0), Entropy(), feasible=Simplex())
 
 
 def exponentiated_gradient(eta: float) -> MirrorDescent:

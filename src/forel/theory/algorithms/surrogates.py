@@ -6,7 +6,8 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from forel.losses import Loss, Quadratic, Total, linear_bound, quadratic_bound
-from forel.validation import Shape, Vector, positive
+from forel.theory.geometries import Geometry
+from forel.validation import Shape, Strength, Vector, positive
 
 __all__ = ["Exact", "ExpConcave", "Linearized", "QuadraticBound", "Surrogate"]
 
@@ -116,6 +117,17 @@ class ExpConcave:
     def add(self, total: Total, loss: Loss, x: Vector, g: Vector) -> Total:
         """Add the quadratic."""
         return total.plus(self.lower_bound(loss, x))
+
+
+def split_curvature(loss: Loss, x: Vector, geometry: Geometry, strength: Strength) -> tuple[Loss, Strength]:
+    """Return the lower bound with as much of a round's strength as the loss has curvature, and the strength left over.
+
+    What Mirror Descent adds for strongly convex losses is theirs, and no regularizer.
+    """
+    if loss.strong_convexity == 0 or not geometry.quadratic or geometry.shape == "matrix" or not np.any(strength):
+        return linear_bound(loss, x), strength
+    shared = np.minimum(strength, loss.strong_convexity)
+    return Quadratic(x, shared, loss.subgradient(x), loss(x)), strength - shared
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,13 @@ from forel.theory.analysis.decomposition import (
     surrogate_regret,
 )
 from forel.theory.analysis.dual import LossFloor, loss_floor
+from forel.theory.analysis.dynamic import dynamic_bound, path_formula
 from forel.theory.analysis.formulas import (
     adagrad_proximal_formula,
     delay_tolerant_formula,
     dual_averaging_formula,
     entropic_formula,
+    local_norm_bound,
     proximal_formula,
     strongly_convex_formula,
     tuned_formula,
@@ -43,11 +45,14 @@ __all__ = [
     "conjugate_lemma",
     "delay_tolerant_formula",
     "dual_averaging_formula",
+    "dynamic_bound",
     "entropic_formula",
+    "local_norm_bound",
     "loss_floor",
     "nonadaptive_bound",
     "online_to_batch",
     "passes",
+    "path_formula",
     "play",
     "proximal_formula",
     "sampled",

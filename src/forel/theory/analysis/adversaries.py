@@ -7,13 +7,14 @@ All losses here are linear, the worst case for algorithms that linearize. Losses
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from forel.losses import Linear
 from forel.theory.analysis.game import Adversary
 from forel.theory.norms import L2, DiagonalNorm, MatrixNorm, Norm, PNorm, ScaledNorm
-from forel.validation import Matrix, Unsupported, Vector, non_negative, positive, refuse, vector, whole
+from forel.validation import Matrix, Unsupported, Vector, matrix, non_negative, positive, refuse, vector, whole
 
-__all__ = ["alternating", "l1_example", "l1_example_alternating", "orthogonal", "spikes", "worst_linear"]
+__all__ = ["alternating", "bandit", "l1_example", "l1_example_alternating", "orthogonal", "spikes", "worst_linear"]
 
 
 def worst_linear(norm: Norm = L2, lipschitz: float = 1.0) -> Adversary:
@@ -37,6 +38,34 @@ def worst_linear(norm: Norm = L2, lipschitz: float = 1.0) -> Adversary:
 
     def adversary(t: int, x: Vector) -> Linear:
         return Linear(scale * _attaining(norm, vector("x_t", x, n)))
+
+    return adversary
+
+
+def bandit(losses: ArrayLike, seed: int = 0) -> Adversary:
+    r"""Return estimates of losses of which only that of $I_t \sim x_t$ is seen: $g_{t,i}/x_{t,i}$ there, else 0.
+
+    Entropic FTRL against them is EXP3. They depend on the seed, the round and x_t alone.
+
+    Parameters
+    ----------
+    losses : a row for each round, of numbers of at least 0
+    seed : of the draws
+
+    >>> estimate = bandit([[1.0, 1.0]])(1, np.array([0.25, 0.75])).g
+    >>> sorted(estimate) in ([0.0, 4.0], [0.0, 4 / 3])
+    True
+
+    After Auer et al., "The nonstochastic multiarmed bandit problem" (2002).
+    """
+    rows = matrix("losses", losses)
+    if rows.min() < 0:
+        raise refuse("losses", rows.min(), "numbers of at least 0")
+
+    def adversary(t: int, x: Vector) -> Linear:
+        p = np.maximum(x, 0.0)
+        i = int(np.random.default_rng((seed, t)).choice(p.size, p=p / p.sum()))
+        return Linear(np.eye(p.size)[i] * rows[t - 1, i] / p[i])
 
     return adversary
 

@@ -1,67 +1,24 @@
 """The survey's regret bounds, evaluated on a game that was played; void, with a reason, where a hypothesis fails."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forel.notebook import card
-from forel.theory.algorithms import MirrorAsFTRL, MirrorDescent
+from forel.theory.algorithms import Bound, MirrorAsFTRL, MirrorDescent
 from forel.theory.analysis.declarations import beyond, first_above, first_unaccounted
 from forel.theory.analysis.decomposition import Against
-from forel.theory.analysis.game import Trace
+from forel.theory.analysis.dynamic import dynamic_bound
+from forel.theory.analysis.game import Trace, play
 from forel.theory.analysis.optimality import first_suboptimal_round
 from forel.theory.norms import L2
+from forel.theory.penalties import NONE
 from forel.validation import Vector, vector
 
 __all__ = ["Bound", "bound", "nonadaptive_bound", "theorem_1", "theorem_2", "theorem_10", "theorem_12", "theorem_14"]
 
 SQUARED = 1e150  # beyond, squares may not be finite
-
-
-@dataclass(frozen=True, eq=False)
-class Bound:
-    """A bound on regret after every round T: regularization(T) + Σ stability.
-
-    ``result`` names the theorem or formula. A bound whose hypotheses fail is ``void``, with the reason, and has no
-    number.
-
-    >>> Bound("Theorem 1", np.array([1.0]), np.array([0.5])).total
-    1.5
-    >>> print(Bound("Theorem 1", np.array([1.0]), np.array([0.5]), void="the comparator lies outside X"))
-    Theorem 1: void, because the comparator lies outside X
-
-    Survey: section 2.3
-    """
-
-    result: str
-    regularization: Vector
-    stability: Vector
-    void: str = ""
-
-    @property
-    def over_rounds(self) -> Vector:
-        """The bound after each round."""
-        if self.void:
-            raise ValueError(f"{self}; it has no number")
-        return self.regularization + np.cumsum(self.stability)
-
-    @property
-    def total(self) -> float:
-        """The bound after the last round."""
-        return float(self.over_rounds[-1])
-
-    def _repr_html_(self) -> str:
-        if self.void:
-            return card(self.result, [("void", self.void)])
-        parts = [("regularization", float(self.regularization[-1])), ("stability", float(self.stability.sum()))]
-        return card(self.result, [("bound", self.total), *parts], bound_over_rounds=self.over_rounds)
-
-    def __str__(self) -> str:
-        if self.void:
-            return f"{self.result}: void, because {self.void}"
-        return f"{self.result}: {self.total:.6g} = {self.regularization[-1]:.6g} + {self.stability.sum():.6g}"
 
 
 def _evaluate(
@@ -103,9 +60,9 @@ def _penalties(trace: Trace, x: Vector, against: Against, lag: int) -> Vector:
     smallest = np.minimum(smallest, played[0])
     if against == "composite" and not (trace.algorithm.weights.non_increasing and trace.leaders is trace.points):
         weights = np.array(trace.weight_values)
-        added: Vector = np.cumsum(_charged(weights, played[:-1], following))
+        added: Vector = np.cumsum(_charged(weights, played, following))
         if lag:
-            added += _charged(weights, following, np.full_like(following, at_x))
+            added += _charged(weights, following, at_x)
     elif against == "composite":
         added = trace.weight_totals[1] * (played[0] - smallest)
     else:
@@ -113,8 +70,9 @@ def _penalties(trace: Trace, x: Vector, against: Against, lag: int) -> Vector:
     return added
 
 
-def _charged(weights: Vector, before: Vector, after: Vector) -> Vector:
-    return np.array([a * (b - c) if a else 0.0 for a, b, c in zip(weights, before, after, strict=True)])
+def _charged(weights: Vector, before: Vector, after: Vector | float) -> Vector:
+    triples = zip(weights, before, np.broadcast_to(after, weights.shape), strict=False)
+    return np.array([a * (b - c) if a else 0.0 for a, b, c in triples])
 
 
 def _infinite(trace: Trace, stability: Vector) -> str:
@@ -238,7 +196,9 @@ def nonadaptive_bound(trace: Trace, x: ArrayLike) -> Bound:
 
 
 def bound(trace: Trace, x: ArrayLike, against: Against = "composite") -> Bound:
-    """Return the tightest of the survey's theorems that applies to the algorithm that played.
+    """Return the algorithm's own bound, or the tightest of the survey's theorems that applies to it.
+
+    A comparator may be a path for Mirror Descent, one row for each round, and regret dynamic.
 
     >>> from forel.theory.algorithms import dual_averaging
     >>> from forel.theory.analysis import play
@@ -248,9 +208,31 @@ def bound(trace: Trace, x: ArrayLike, against: Against = "composite") -> Bound:
 
     Survey: section 2.3
     """
+    if np.ndim(x) == 2:
+        return dynamic_bound(trace, x)
+    if (own := getattr(trace.algorithm, "bound", None)) is not None:
+        return _own(trace, own, vector("x", x, trace.points.shape[1]), against)
     if _mirror(trace):
         return theorem_12(trace, x, against)
     return theorem_10(trace, x, against) if trace.algorithm.proximal else theorem_1(trace, x, against)
+
+
+def _own(trace: Trace, own: Callable[[Trace, Vector], Bound], x: Vector, against: Against) -> Bound:
+    """Return an algorithm's own bound, for points that it does play and a regret that does not refute it."""
+    found = own(trace, x)
+    if found.void:
+        return found
+    again = play(getattr(own, "__self__", trace.algorithm), trace.losses, n=x.size).points
+    apart = np.abs(again - trace.points).max(axis=1) > 1e-9 * (1 + np.abs(again).max())
+    void = f"the point of round {int(np.argmax(apart)) + 1} is not the algorithm's own" if apart.any() else ""
+    regrets, penalty = trace.regrets(x), trace.algorithm.penalty
+    if penalty is not NONE:
+        if against == "losses":
+            void = void or "its bound is for regret with the penalty"
+        regrets = regrets + np.cumsum(_charged(np.array(trace.weight_values), trace.penalty_values, penalty(x)))
+    over = regrets > found.over_rounds + 1e-9 * (1 + np.abs(found.over_rounds))
+    void = void or (f"regret is above it after round {int(np.argmax(over)) + 1}" if over.any() else "")
+    return Bound(found.result, found.regularization, found.stability, void)
 
 
 def _mirror(trace: Trace) -> bool:

@@ -19,7 +19,7 @@ from forel.validation import Strength, Vector
 if TYPE_CHECKING:
     from forel.theory.analysis.game import Trace
 
-__all__ = ["beyond", "first_above", "first_misdeclared", "first_not_proximal", "first_unaccounted"]
+__all__ = ["beyond", "first_above", "first_misdeclared", "first_not_proximal", "first_unaccounted", "lemma_stabilities"]
 
 # Relative to the bound; tangents of a penalty are as accurate as the solver's points. The terms of a comparison leave
 # rounding, relative to their size.
@@ -61,23 +61,33 @@ def _misdeclared(trace: "Trace", t: int, stability: float) -> str:
 
 
 def first_unaccounted(trace: "Trace", stability: Vector) -> str:
-    r"""Return the first round whose stability by the Strong FTRL Lemma is more than a bound has for it, as a reason.
+    """Return the first round whose stability by the Strong FTRL Lemma is more than a bound has for it, as a reason."""
+    spent, terms = trace.spent
+    over = ~(spent - stability <= SOLVED * float(stability.sum()) + EPS * terms)
+    if not over.any():
+        return ""
+    return (
+        f"the objective falls more in round {int(np.argmax(over)) + 1} than the gradient declared for it accounts for"
+    )
 
-    That is $h_{0:t}(x_t) - h_{0:t}(x_{t+1}) - r_t(x_t) - \alpha_t(\Psi(x_t) - \Psi(x_{t+1}))$, as declared.
+
+def lemma_stabilities(trace: "Trace") -> tuple[Vector, Vector]:
+    r"""Return $h_{0:t}(x_t) - h_{0:t}(x_{t+1}) - r_t(x_t) - \alpha_t(\Psi(x_t) - \Psi(x_{t+1}))$ for every round.
+
+    That is what a round costs by the Strong FTRL Lemma, as declared; with it comes the size of its terms.
     """
+    rows = []
     charged = zip(
         trace.stages, trace.points, trace.leaders[1:], trace.decreases, trace.regularizer_values, strict=False
     )
-    for t, (stage, x, following, decrease, value) in enumerate(charged, start=1):
+    for stage, x, following, decrease, value in charged:
         added, moved = stage.added, 0.0
         if added.weight > 0:
             moved = added.weight * (added.penalty(x) - added.penalty(following))
-        excess = decrease - value - moved - stability[t - 1]
         terms = sum(_size(stage.regularizer, u) + float(np.abs(stage.losses.g) @ np.abs(u)) for u in (x, following))
-        terms += abs(stage.losses.constant) + 2 * abs(stage.penalties(x))
-        if not excess <= SOLVED * float(stability.sum()) + EPS * terms:
-            return f"the objective falls more in round {t} than the gradient declared for it accounts for"
-    return ""
+        rows.append((decrease - value - moved, terms + abs(stage.losses.constant) + 2 * abs(stage.penalties(x))))
+    spent, sizes = np.array(rows).T
+    return spent, sizes
 
 
 def beyond(trace: "Trace", x: Vector) -> str:

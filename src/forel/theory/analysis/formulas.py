@@ -24,6 +24,7 @@ __all__ = [
     "delay_tolerant_formula",
     "dual_averaging_formula",
     "entropic_formula",
+    "local_norm_bound",
     "proximal_formula",
     "strongly_convex_formula",
     "tuned_formula",
@@ -267,6 +268,43 @@ def entropic_formula(trace: Trace, x: Vector, lipschitz: float) -> Bound:
     )
 
 
+def local_norm_bound(trace: Trace, x: Vector) -> Bound:
+    r"""Return $r_{0:T-1}(x^*) + \frac12\sum_t \eta_{t-1}\sum_i x_{t,i} g_{t,i}^2$, for entropic FTRL and $g_t \ge 0$.
+
+    The norm is that of the entropy's Hessian at x_t: in bandit games, where estimates are as large as 1/x_{t,i}, the
+    bounds in L∞ say nothing. Where gradients may be negative, but $\eta_{t-1}g_{t,i} \ge -1$, the factor ½ is 1.
+
+    >>> from forel.theory.algorithms import hedge
+    >>> from forel.theory.analysis import entropic_formula, play
+    >>> from forel.losses import Linear
+    >>> trace = play(hedge(2), [Linear([1.0, 0.0])] * 4)
+    >>> local_norm_bound(trace, np.array([0.0, 1.0])).total < entropic_formula(trace, np.array([0.0, 1.0]), 1.0).total
+    True
+
+    After Bubeck and Cesa-Bianchi, "Regret analysis of stochastic and nonstochastic multi-armed bandit problems" (2012).
+    """
+    regularizers = [trace.initial, *(stage.regularizer for stage in trace.stages[:-1])]
+    strengths = np.array([np.max(r.strength) for r in regularizers])
+    rounds = zip(regularizers, trace.points, trace.gradients, strict=False)
+    squares = np.array([r.geometry.local_dual_norm(r.strength, p, g) ** 2 for r, p, g in rounds])
+    least = trace.gradients.min(axis=1) / strengths
+    terms = np.where((least >= 0).all(), 0.5, 1.0) * squares
+    entropic = trace.initial.geometry == Entropy() and np.allclose(trace.points.sum(axis=1), 1.0)
+    found = _formula(
+        trace,
+        x,
+        "local norms",
+        np.array([r(x) for r in regularizers]),
+        _comparator(trace, x, math.inf),
+        "" if entropic else "the geometry is not the entropy on distributions",
+        _centered(trace),
+        _penalty(trace, x),
+        "" if trace.leaders is trace.points else "the algorithm takes hints",
+        "" if (least >= -1).all() else f"η·g is below −1 in round {int(np.argmin(least >= -1)) + 1}",
+    )
+    return Bound(found.result, found.regularization, terms, found.void)
+
+
 def strongly_convex_formula(trace: Trace, x: Vector, lipschitz: float) -> Bound:
     r"""Return $\frac{G^2}{2}(1 + \log T)$, for 1-strongly convex losses and no regularizer.
 
@@ -280,7 +318,7 @@ def strongly_convex_formula(trace: Trace, x: Vector, lipschitz: float) -> Bound:
     Survey: section 3.7
     """
     weakest = min(added.loss.strong_convexity for added in trace.added)
-    idle = not any(np.any(state.strength) for state in trace.states)
+    idle = not np.any(trace.initial.strength) and not np.any(trace.stages[-1].regularizer.strength)
     return _formula(
         trace,
         x,

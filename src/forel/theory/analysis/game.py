@@ -12,7 +12,7 @@ from forel.cvx import minimize
 from forel.losses import Loss, Total
 from forel.notebook import card
 from forel.theory.algorithms import Algorithm, Observer, Round, delayed
-from forel.theory.analysis.declarations import first_misdeclared, first_not_proximal
+from forel.theory.analysis.declarations import first_misdeclared, first_not_proximal, lemma_stabilities
 from forel.theory.analysis.gradient_norms import squared_norms
 from forel.theory.analysis.optimality import leaders, suboptimality
 from forel.theory.regularizers import Regularizer
@@ -180,6 +180,11 @@ class Trace:
     def not_proximal(self) -> str:
         """The first round whose regularizer is not 0 and smallest at the point played, as a reason; empty if none."""
         return first_not_proximal(self)
+
+    @cached_property
+    def spent(self) -> tuple[Vector, Vector]:
+        """What the Strong FTRL Lemma says that each round costs, as declared, and the size of the terms."""
+        return lemma_stabilities(self)
 
     @cached_property
     def squared_norms(self) -> tuple[Vector, Vector]:

@@ -6,20 +6,55 @@ from typing import Any
 
 import numpy as np
 
-from forel.losses import Linear
-from forel.theory.algorithms import FTRL, Algorithm, delay_tolerant_adagrad, gradient_descent
-from forel.theory.analysis import Bound, Trace, adagrad_proximal_formula, bound, delay_tolerant_formula, play
-from forel.theory.analysis.streams import random_linear, switching
+from forel.losses import Absolute, Convex, Example, Linear, Logistic, Squared
+from forel.theory.algorithms import (
+    FTRL,
+    Algorithm,
+    CoinBetting,
+    Implicit,
+    MirrorDescent,
+    Squint,
+    VovkAzouryWarmuth,
+    coin_bound,
+    delay_tolerant_adagrad,
+    doubling_trick,
+    exp3,
+    gradient_descent,
+    greedy_projection,
+    lazy_projection,
+    online_newton_step,
+    private_ftrl,
+    private_regret,
+    strongly_convex_descent,
+    zero_concentrated_privacy,
+)
+from forel.theory.algorithms.private import tree_nodes
+from forel.theory.analysis import (
+    Adversary,
+    Bound,
+    Trace,
+    adagrad_proximal_formula,
+    bound,
+    delay_tolerant_formula,
+    local_norm_bound,
+    path_formula,
+    play,
+    surrogate_regret,
+)
+from forel.theory.analysis.adversaries import bandit, orthogonal, worst_linear
+from forel.theory.analysis.streams import quadratics, random_linear, switching
 from forel.theory.geometries import Diagonal, Entropy, Euclidean
+from forel.theory.penalties import NONE, ElasticNet, l1
 from forel.theory.rates import Constant, DiagonalAdaGrad, InverseSqrt, adagrad_proximal_rate
 from forel.theory.sets import Box, Simplex, l2_ball
 from forel.theory.survey.games import N, comparators
 from forel.theory.survey.result import Outcome, Result, largest
+from forel.theory.weights import Given
 from forel.validation import Matrix, Vector
 
 __all__ = ["BEYOND"]
 
-ROUNDS = 40
+ROUNDS = 25
 
 
 def _streams(rounds: int = ROUNDS) -> dict[str, Matrix]:
@@ -38,7 +73,7 @@ def _streams(rounds: int = ROUNDS) -> dict[str, Matrix]:
 def _compare(
     name: str, trace: Trace, limit: Callable[[Trace, Vector], Bound], points: Sequence[Vector] = ()
 ) -> Iterator[Outcome]:
-    for x in points or comparators(trace):
+    for x in points or list(comparators(trace))[:10:2]:
         found = limit(trace, x)
         regrets = trace.regrets(x)
         values = np.full(trace.rounds, np.nan) if found.void else found.over_rounds
@@ -119,10 +154,11 @@ def delay_any() -> Outcome:
     """
     algorithms: list[Algorithm] = [
         gradient_descent(0.3),
-        FTRL(Constant(0.3), Euclidean(), feasible=l2_ball(1.0)),
         FTRL(InverseSqrt(0.5, 1), Entropy(), feasible=Simplex()),
     ]
-    streams = _streams() | {"turning": np.sign(np.sin(np.arange(ROUNDS) / 2.5 + 0.1))[:, None] * np.full(N, 0.5)}
+    streams = {k: v for k, v in _streams().items() if k != "sparse"} | {
+        "turning": np.sign(np.sin(np.arange(ROUNDS) / 2.5 + 0.1))[:, None] * np.full(N, 0.5)
+    }
     return largest(
         o
         for algorithm in algorithms
@@ -157,8 +193,284 @@ def delay_tolerant() -> Outcome:
     return largest(outcomes)
 
 
-HERE, FTRL_HOME = "forel.theory.survey.beyond", "forel.theory.algorithms.ftrl.FTRL"
-DELAYED = "forel.theory.algorithms.delayed"
+def _examples(loss: Any, rounds: int = ROUNDS) -> list[Example]:
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(rounds, N)) / 2
+    labels = rng.choice([-1.0, 1.0], rounds) if isinstance(loss, Squared) else rng.integers(0, 2, rounds)
+    return [Example(loss, a, float(y)) for a, y in zip(rows, labels, strict=True)]
+
+
+def _newton() -> Iterator[tuple[str, Trace]]:
+    for loss, alpha in ((Squared(), 1 / 9), (Logistic(), math.exp(-1.5))):
+        yield f"{loss}", play(online_newton_step(alpha / 4, l2_ball(0.8), epsilon=0.1), _examples(loss))
+    portfolio = np.random.default_rng(4).uniform(0.1, 1, (ROUNDS, N))
+    logs = [_logarithm(p) for p in portfolio]
+    yield "portfolios", play(online_newton_step(0.1, l2_ball(0.2, np.ones(N)), 0.1, start=np.ones(N)), logs, n=N)
+
+
+def _logarithm(p: Vector) -> Convex:
+    return Convex(lambda x: -math.log(p @ x), lambda x: -p / (p @ x))
+
+
+def newton() -> Outcome:
+    """Compare regret with N1, Theorem 1 in the norm of A_t, for squared, logistic and logarithmic losses."""
+    return largest(o for name, trace in _newton() for o in _compare(name, trace, bound))
+
+
+def newton_logarithm() -> Outcome:
+    """Compare Σ gᵀA⁻¹g with N2, n log(1 + Σ‖g‖²/(nε)); equal up to the first order for one small gradient."""
+    outcomes = []
+    for name, trace in _newton():
+        gamma = trace.algorithm.surrogate.gamma  # type: ignore[attr-defined]
+        spent = float(trace.squared_norms[0].sum()) * gamma
+        outcomes.append(Outcome(spent, N * math.log1p(float(np.sum(trace.gradients**2)) / (N * 0.1)), name))
+    return largest(outcomes)
+
+
+def forecaster() -> Outcome:
+    """Compare regret with V1, at the ridge regression in hindsight, for labels of any size."""
+    outcomes = []
+    rows = np.random.default_rng(5).normal(size=(ROUNDS, N))
+    streams = {"squared": _examples(Squared()), "repeated": [Example(Squared(), rows[0], 3.0)] * ROUNDS}
+    streams["growing"] = [Example(Squared(), a, 1.2**t) for t, a in enumerate(rows)]
+    for ridge in (0.1, 10.0):
+        algorithm = VovkAzouryWarmuth(ridge)
+        for name, stream in streams.items():
+            trace = play(algorithm, stream)
+            last = trace.states[-1]
+            points = (np.linalg.solve(last.matrix, last.target), np.zeros(N))
+            outcomes += list(_compare(f"{name}, λ = {ridge}", trace, bound, points))
+    return largest(outcomes)
+
+
+def forecaster_logarithm() -> Outcome:
+    """Compare the sum of V1 with V2, ½nY² log(1 + Σ‖a‖²/(nλ))."""
+    stream = _examples(Squared())
+    spent = float(bound(play(VovkAzouryWarmuth(1.0), stream), np.zeros(N)).stability.sum())
+    squares = sum(float(one.features @ one.features) for one in stream)
+    return Outcome(spent, 0.5 * N * math.log1p(squares / N), "labels ±1")
+
+
+def curvature_of_mirror_descent() -> Outcome:
+    """Compare the regret of gradient descent with rate 1/(σt) with ½Σ‖g‖²/(σt): logarithmic, as of the leader."""
+    trace = play(strongly_convex_descent(), quadratics(N, ROUNDS))
+    return largest(_compare("quadratics", trace, bound))
+
+
+def _betting() -> Iterator[tuple[str, Trace]]:
+    toward: Adversary = lambda t, x: Linear(-x / max(1e-9, float(np.linalg.norm(x))) if t > 1 else np.eye(N)[0])  # noqa: E731
+    for per_coordinate in (False, True):
+        bettor = CoinBetting(0.5, per_coordinate=per_coordinate)
+        for stream, g in _streams().items():
+            yield stream, play(bettor, [Linear(v) for v in g])
+        yield "with the bettor", play(bettor, toward, rounds=ROUNDS, n=N)
+        yield "one coin", play(bettor, [Linear([1.0])] * ROUNDS)
+
+
+def _sizes(trace: Trace) -> list[Vector]:
+    total = trace.gradients.sum(axis=0)
+    return [-size * total / (float(np.linalg.norm(total)) + 1e-300) for size in (0.0, 0.1, 1.0, 100.0)]
+
+
+def coin_betting() -> Outcome:
+    """Compare regret with K1, for comparators of norms 0 to 100, in the norm and for each coordinate."""
+    return largest(o for name, trace in _betting() for o in _compare(name, trace, bound, _sizes(trace)))
+
+
+def coin_betting_closed() -> Outcome:
+    """Compare K1 with K2, ‖x*‖√(T log(1 + 24T²‖x*‖²/ε²)) + ε(1 − 1/(e√(πT)))."""
+    T, outcomes = np.array([1.0, 10.0, 1000.0]), []
+    for size in (0.0, 0.1, 1.0, 30.0):
+        closed = size * np.sqrt(T * np.log1p(24 * T**2 * size**2 / 0.25)) + 0.5 * (1 - 1 / (np.e * np.sqrt(np.pi * T)))
+        exact = coin_bound(T, size, 0.5)
+        outcomes += [Outcome(*pair, f"‖x*‖ = {size}") for pair in zip(exact.tolist(), closed.tolist(), strict=True)]
+    return largest(outcomes)
+
+
+def _experts(algorithm: Algorithm) -> Iterator[tuple[str, Trace]]:
+    rng, heaviest = np.random.default_rng(6), lambda t, x: Linear(np.eye(N)[int(np.argmax(x))])
+    yield "uniform losses", play(algorithm, [Linear(g) for g in rng.random((ROUNDS, N))])
+    yield "one good expert", play(algorithm, [Linear(g) for g in rng.random((ROUNDS, N)) < np.linspace(0.1, 0.9, N)])
+    yield "the heaviest loses", play(algorithm, heaviest, rounds=ROUNDS, n=N)
+
+
+def _on_experts(algorithms: Sequence[Algorithm], limit: Callable[[Trace, Vector], Bound]) -> Outcome:
+    games = (game for algorithm in algorithms for game in _experts(algorithm))
+    return largest(o for name, trace in games for o in _compare(name, trace, limit, list(np.eye(N))))
+
+
+def squint() -> Outcome:
+    """Compare the regret against every expert with S1, for a grid of rates, from a prior."""
+    rates = 0.5 * 2.0 ** -np.arange(7)
+    return _on_experts([Squint(rates=rates), Squint([8, 4, 2, 1], rates)], bound)
+
+
+def squint_improper() -> Outcome:
+    """Compare the regret against every expert with S2, for the improper prior on rates."""
+    return _on_experts([Squint(), Squint([8, 4, 2, 1])], bound)
+
+
+def _paths(rounds: int) -> list[Matrix]:
+    rng = np.random.default_rng(7)
+    walk = np.cumsum(0.2 * rng.normal(size=(rounds, N)), axis=0)
+    one = np.eye(N)[0]
+    return [
+        np.tile(one, (rounds, 1)),
+        np.repeat([one, -one], [rounds // 2, rounds - rounds // 2], axis=0),
+        walk / np.maximum(1.0, np.linalg.norm(walk, axis=1, keepdims=True)),
+        np.outer((-1.0) ** np.arange(rounds), one),
+    ]
+
+
+def _dynamic(mirrors: Sequence[Algorithm], limit: Callable[[Trace, Matrix], Bound]) -> Outcome:
+    outcomes = []
+    for mirror in mirrors:
+        for stream, g in _streams().items():
+            trace = play(mirror, [Linear(v) for v in g])
+            best = -g / np.maximum(np.linalg.norm(g, axis=1, keepdims=True), 1e-12)
+            outcomes += [o for u in (*_paths(len(g)), best) for o in _compare(stream, trace, limit, [u])]
+    return largest(outcomes)
+
+
+def dynamic() -> Outcome:
+    """Compare dynamic regret with P1, against paths that stay, switch, walk, alternate, and know every gradient."""
+    adaptive = MirrorDescent(DiagonalAdaGrad(0.5, 1.0), Diagonal(), feasible=l2_ball(1.0))
+    return _dynamic([greedy_projection(0.3, l2_ball(1.0)), adaptive], bound)
+
+
+def dynamic_length() -> Outcome:
+    """Compare dynamic regret with P2, in the length of the path."""
+    return _dynamic([greedy_projection(0.3, l2_ball(1.0))], lambda t, u: path_formula(t, u, 2.0))
+
+
+def dynamic_lazy() -> Outcome:
+    """Compare P2's number with the dynamic regret of lazy projection, which is larger: P3, it must be void there."""
+    eta, T = 0.1, 400
+    g = np.repeat([-1.0, 1.0], T // 2)
+    trace, path = play(lazy_projection(eta, Box(-1, 1)), [Linear([v]) for v in g]), -g[:, None]
+    claimed = 1 / (2 * eta) + 2 * 2 / eta + eta / 2 * T
+    refused = path_formula(trace, path, 2.0).void and bound(trace, path).void
+    return Outcome(claimed, trace.regret(path) if refused else float("nan"), "one switch after 200 rounds")
+
+
+def implicit() -> Outcome:
+    """Compare regret with I1, for squared, logistic and absolute losses and a penalty."""
+    outcomes = []
+    for loss in (Squared(), Logistic(), Absolute()):
+        for penalty in (NONE, l1(0.05)):
+            trace = play(Implicit(InverseSqrt(0.5, 1.0), Euclidean(), penalty), _examples(loss))
+            values = np.cumsum([penalty(x) for x in trace.points[:-1]])
+            for x in comparators(trace):
+                limit = bound(trace, x)
+                total = trace.regret(x) + float(values[-1]) - trace.rounds * penalty(x)
+                outcomes.append(Outcome(total, float("nan") if limit.void else limit.total, f"{loss}, {penalty}"))
+    return largest(outcomes)
+
+
+def increasing_weights() -> Outcome:
+    """Compare composite regret with W1, Theorem 10 and Σα_t(Ψ(x_t) − Ψ(x_{t+1})), for weights that go up and down."""
+    weights = Given(np.random.default_rng(8).random(ROUNDS) * 2)
+    outcomes = []
+    for penalty in (l1(0.1), ElasticNet(0.1, 0.5)):
+        for stream, g in _streams().items():
+            algorithm = FTRL(InverseSqrt(0.5, 1.0), Euclidean(), True, penalty=penalty, weights=weights)
+            trace = play(algorithm, [Linear(v) for v in g])
+            for x in comparators(trace):
+                limit = bound(trace, x)
+                regret = surrogate_regret(trace, x, "composite")
+                outcomes.append(Outcome(regret, float("nan") if limit.void else limit.total, stream))
+    return largest(outcomes)
+
+
+def doubling() -> Outcome:
+    """Compare the regret of the doubling trick with the sum of its epochs' bounds."""
+    trick = doubling_trick(1.0, 1.0)
+    points = [*np.eye(N), *-np.eye(N)]
+    games = {name: play(trick, [Linear(v) for v in g]) for name, g in _streams().items()}
+    games["orthogonal"] = play(trick, orthogonal(), rounds=1, n=N)
+    return largest(o for name, trace in games.items() for o in _compare(name, trace, bound, points))
+
+
+def privacy() -> Outcome:
+    """Compare how many nodes hold a gradient with T1, h = ⌊log₂T⌋ + 1, for every horizon up to 300."""
+    outcomes = []
+    for T in (*range(1, 70), 127, 128, 300):
+        counts = np.zeros(T)
+        for start, length in {node for t in range(1, T + 1) for node in tree_nodes(t)}:
+            counts[start : start + length] += 1
+        outcomes.append(Outcome(counts.max(), 2 * zero_concentrated_privacy(T, 1.0), f"T = {T}"))
+    return largest(outcomes)
+
+
+def private_outcomes() -> Outcome:
+    """Compare the regret of private FTRL with T2, for every outcome of its noise."""
+    outcomes = []
+    for noise in (0.1, 3.0):
+        for seed, (stream, g) in enumerate(_streams().items()):
+            trace = play(private_ftrl(2.0, noise, feasible=l2_ball(1.0), seed=seed), [Linear(v) for v in g])
+            outcomes += list(_compare(f"σ = {noise}, {stream}", trace, bound))
+    return largest(outcomes)
+
+
+def _private_mean(adversary: Adversary | None) -> float:
+    losses: list[float] = []
+    for seed in range(30):
+        algorithm = private_ftrl(5.0, 2.0, seed=seed)
+        trace = play(algorithm, adversary or [Linear(v) for v in _streams(31)["random"]], rounds=31, n=N)
+        total = trace.gradients.sum(axis=0)
+        losses.append(trace.regret(np.zeros(N) if adversary else -total / float(np.linalg.norm(total))))
+    return float(np.mean(losses))
+
+
+def private_expected() -> Outcome:
+    """Compare mean regret at 0 with T3, against an adversary that sees the points and with them the noise."""
+    return Outcome(_private_mean(worst_linear()), private_regret(31, N, 0.0, 5.0, 2.0), "mean of 30 games")
+
+
+def private_free() -> Outcome:
+    """Compare mean regret with T4, for fixed losses: the noise is free."""
+    return Outcome(_private_mean(None), private_regret(31, N, 1.0, 5.0, 2.0, oblivious=True), "mean of 30 games")
+
+
+def bandits() -> Outcome:
+    """Compare regret on estimates with E1, in the local norm, for every outcome of the draws."""
+    losses = np.random.default_rng(9).random((ROUNDS, N))
+    games = [play(exp3(N), bandit(losses, seed), rounds=ROUNDS, n=N) for seed in range(20)]
+    signed = np.random.default_rng(9).normal(size=(ROUNDS, N))
+    games.append(play(exp3(N), [Linear(v) for v in signed]))
+    return largest(o for trace in games for o in _compare("20 seeds", trace, local_norm_bound, list(np.eye(N))))
+
+
+def bandits_expected() -> Outcome:
+    """Compare expected regret, by enumeration of all draws, with E2, 2√(nT log n)."""
+    outcomes = []
+    for n, T in ((2, 8), (3, 5)):
+        losses, algorithm, expected = np.random.default_rng(n).random((T, n)), exp3(n), 0.0
+        losses[:, 0] *= 0.1
+        level = [(1.0, algorithm.init(n))]
+        for row in losses:
+            following = []
+            for weight, state in level:
+                p = algorithm.play(state)
+                expected += weight * float(p @ row)
+                following += [
+                    (weight * p[i], algorithm.update(state, Linear(np.eye(n)[i] * row[i] / p[i]))) for i in range(n)
+                ]
+            level = following
+        regret = expected - float(losses.sum(axis=0).min())
+        outcomes.append(Outcome(regret, 2 * math.sqrt(n * T * math.log(n)), f"n = {n}, T = {T}"))
+    return largest(outcomes)
+
+
+FTRL_HOME, ALGORITHMS, FORMULAS = (
+    "forel.theory.algorithms.ftrl.FTRL",
+    "forel.theory.algorithms",
+    "forel.theory.analysis",
+)
+DELAYED, PRIVATE = f"{ALGORITHMS}.delayed", f"{ALGORITHMS}.private"
+BETTOR, SQUINT = f"{ALGORITHMS}.coin_betting.CoinBetting", f"{ALGORITHMS}.squint.Squint"
+PATHS, LOCAL = f"{FORMULAS}.dynamic.dynamic_bound", f"{FORMULAS}.formulas.local_norm_bound"
+NEWTON, RIDGE = f"{ALGORITHMS}.newton.online_newton_step", f"{ALGORITHMS}.newton.VovkAzouryWarmuth"
 BEYOND = (
     Result("Hints O1", "centered: ½Σ‖g − m‖² − Σ gaps", "≤", FTRL_HOME, optimism_centered),
     Result("Hints O2", "proximal: the same in ‖·‖_(t)", "≤", FTRL_HOME, optimism_proximal),
@@ -167,5 +479,35 @@ BEYOND = (
     Result("Delay D1", "any delays, as hints", "≤", f"{DELAYED}.Delayed", delay_any),
     Result("Delay D2", "delayed gradient descent, exactly", "=", f"{DELAYED}.Delayed", delay_exact),
     Result("Delay D3", "delay-tolerant AdaGrad", "≤", f"{DELAYED}.delay_tolerant_adagrad", delay_tolerant),
+    Result("Newton N1", "online Newton step", "≤", NEWTON, newton),
+    Result("Newton N2", "Σ gᵀA⁻¹g ≤ n log(1 + Σ‖g‖²/(nε))", "≤", NEWTON, newton_logarithm),
+    Result("Forecaster V1", "Vovk–Azoury–Warmuth", "≤", RIDGE, forecaster),
+    Result("Forecaster V2", "½nY² log(1 + Σ‖a‖²/(nλ))", "≤", RIDGE, forecaster_logarithm),
+    Result(
+        "Curvature C1",
+        "strongly convex descent: ½Σ‖g‖²/(σt)",
+        "≤",
+        f"{ALGORITHMS}.named.strongly_convex_descent",
+        curvature_of_mirror_descent,
+    ),
+    Result("Coins K1", "coin betting, exactly", "≤", BETTOR, coin_betting),
+    Result(
+        "Coins K2", "coin betting, in closed form", "≤", f"{ALGORITHMS}.coin_betting.coin_bound", coin_betting_closed
+    ),
+    Result("Squint S1", "a grid of rates", "≤", SQUINT, squint),
+    Result("Squint S2", "the improper prior on rates", "≤", SQUINT, squint_improper),
+    Result("Paths P1", "dynamic regret of Mirror Descent", "≤", PATHS, dynamic),
+    Result("Paths P2", "in the length of the path", "≤", f"{FORMULAS}.dynamic.path_formula", dynamic_length),
+    Result("Paths P3", "P2 is false for lazy projection", "≤", PATHS, dynamic_lazy),
+    Result("Implicit I1", "implicit updates", "≤", f"{ALGORITHMS}.implicit.Implicit", implicit),
+    Result("Weights W1", "weights α_t that increase", "≤", f"{FORMULAS}.bounds.theorem_10", increasing_weights),
+    Result(
+        "Doubling trick", "the sum of the epochs' bounds", "≤", f"{ALGORITHMS}.doubling_trick.DoublingTrick", doubling
+    ),
+    Result("Private T1", "nodes that hold a gradient", "≤", f"{PRIVATE}.zero_concentrated_privacy", privacy),
+    Result("Private T2", "for every outcome of the noise", "≤", f"{PRIVATE}.private_ftrl", private_outcomes),
+    Result("Private T3", "in expectation, any losses", "≤", f"{PRIVATE}.private_regret", private_expected),
+    Result("Private T4", "fixed losses: the noise is free", "≤", f"{PRIVATE}.private_regret", private_free),
+    Result("Bandits E1", "local norms, for every outcome", "≤", LOCAL, bandits),
+    Result("Bandits E2", "EXP3 in expectation, by enumeration", "≤", f"{ALGORITHMS}.named.exp3", bandits_expected),
 )
-_ = math

@@ -16,6 +16,7 @@ from forel.theory.survey import ERRATA, EXTENSIONS, RESULTS
 
 __all__ = ["markdown", "mentions", "resolve"]
 
+EXTRAS = ("forel.optax.", "forel.torch.")  # need what need not be installed, and implement nothing of the survey anew
 _LIST = re.compile(r"(Theorem|Lemma|Corollar(?:y|ie)|Algorithm|Figure)s? ((?:\d+(?:, | and | to )?)+)")
 _SECTION = re.compile(r"(?:sections?|appendix) ((?:[A-D\d](?:\.\d)?(?:, | and )?)+)")
 
@@ -42,7 +43,7 @@ def _reference(thing: Any) -> str:
 def references() -> Iterator[tuple[str, str]]:
     """Yield (dotted name, reference) for every function, class and module that names a part of the survey."""
     for info in pkgutil.walk_packages(importlib.import_module("forel").__path__, "forel."):
-        if info.name.endswith("__main__"):
+        if info.name.endswith("__main__") or info.name.startswith(EXTRAS):
             continue
         module = importlib.import_module(info.name)
         things = {f"{info.name}.{name}": thing for name, thing in vars(module).items()}

@@ -73,6 +73,7 @@ def test_the_default_regressor_scores_what_scikit_learns_check_asks(options, req
 
 def test_parameters_are_settings_and_options_of_fit():
     fitting = {"fit_intercept", "passes", "shuffle", "random_state", "dtype", "warm_start", "certified", "lanes"}
+    fitting |= {"features"}
     classifier, regressor = FTRLClassifier().get_params(), FTRLRegressor().get_params()
     settings = set(regressor) - fitting
     assert settings <= {field.name for field in fields(Settings)}

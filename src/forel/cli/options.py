@@ -252,6 +252,10 @@ class TrainOptions:
     shuffle: bool = _model("Learn from the rows in random order; needs a temporary file.", "--shuffle", default=False)
     by: str | None = _model("Train a model for each value of this column; in VW text, of a namespace.")
     fallback: bool = _model("With --by, also train a model on all rows, for other values.", "--fallback", default=False)
+    features: str = _model(
+        "What experts learn: linear, curves (piecewise-linear, of columns), pairs (also products of two), or auto.",
+        default="linear",
+    )
     passes: int = _model("Number of passes over the data.", default=1)
     holdout: int = _evaluation("Hold out every n-th row: predict it, do not learn from it. 0 for none.", default=0)
     holdout_after: int | None = _evaluation("Hold out all rows after the first n.")

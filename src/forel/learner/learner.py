@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from forel.data.features.curves import Curves
 from forel.learner import certify
 from forel.learner.certificate import Certificate
 from forel.learner.certificate_sums import CertificateSums, bounded_lanes, certified_lanes, difference
@@ -46,6 +47,7 @@ class Learner:
         :class:`forel.experts.FixedShare`; for log-loss of two classes
     mixed : whether the models of several settings are mixed into one prediction, as :mod:`forel.learner.mixture`
         describes, or each predicts alone; None for a mixture if there are several settings
+    curves : curves and pairs of columns, which further experts of a mixture with filters learn; None for none
 
     >>> model = Learner(2, Settings(alpha=1.0, bias=False), dtype=np.float64)
     >>> float(model.learn([[1.0, 0.0], [0.0, 1.0]], [1, 0])[0])  # progressive log-loss: predicted before learning
@@ -72,6 +74,7 @@ class Learner:
         certified: bool = False,
         share: float | None = None,
         mixed: bool | None = None,
+        curves: Curves | None = None,
     ) -> None:
         classes, joint = number_of_classes(settings, classes), settings.loss_function.joint
         if certified and settings.algorithm == "filter":
@@ -79,7 +82,9 @@ class Learner:
         mixed = settings.n_settings > 1 if mixed is None else mixed
         if share is not None and not mixed:
             raise refuse("share", share, "None for one model")
-        mixture = Mixture(settings, classes, share) if mixed else None
+        if curves is not None and not (mixed and settings.filters):
+            raise refuse("curves", "curves", "None but for a mixture with filters, as by default")
+        mixture = Mixture(settings, classes, share, curves, dtype) if mixed else None
         coding: LabelCoding = "shared" if classes is None or joint else "signs" if settings.signed else "classes"
         state = State(features, settings, (classes or 1) * settings.n_settings, dtype, certified, coding)
         self._assemble(state, mixture, classes, SeqLock())
@@ -387,9 +392,35 @@ class Learner:
     @reads
     def model_weights_at(self, coordinates: NDArray[np.int64]) -> NDArray[Any]:
         """Return the weights of all linear models at some coordinates, a column each, full-covariance filters last."""
-        weights = self.state.weights_at(coordinates)
-        full = None if self.mixture is None else self.mixture.full_filters
-        return weights if full is None else np.hstack((weights, full.weights_at(coordinates, self.features)))
+        plain, own = self._places(coordinates)
+        weights = [self.state.weights_at(plain)]
+        mixture = self.mixture
+        if mixture is not None and mixture.full_filters is not None:
+            weights.append(mixture.full_filters.weights_at(plain, self.features))
+        if mixture is None or mixture.curve_experts is None:
+            return weights[0] if len(weights) == 1 else np.hstack(weights)
+        experts = mixture.curve_experts
+        curves = experts.weights_at(np.where(own < 0, experts.curves.features, own))  # which is their bias
+        curves[coordinates < self.features] = 0
+        return np.hstack([*(np.where((own < 0)[:, None], one, 0.0) for one in weights), curves])
+
+    def _places(self, coordinates: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return coordinates of plain features, the bias for others, and features of curves, −1 for others."""
+        return np.minimum(coordinates, self.features), np.maximum(coordinates - self.features - 1, -1)
+
+    @property
+    def curves(self) -> Curves | None:
+        """The curves and pairs that further experts learn; None for none."""
+        return None if self.mixture is None else self.mixture.curves
+
+    def all_features(self, X: Any) -> Rows:
+        """Return rows with their features of curves, whose coordinates follow that of the bias.
+
+        >>> Learner(2, Settings()).all_features([[0.0, 3.0]]).indices
+        array([1], dtype=int32)
+        """
+        rows = rows_of(X, self.features, self.dtype)
+        return rows if self.curves is None else Rows(*self.curves.joined(rows, self.features + 1))
 
     @reads
     def row_weights(self, coordinates: NDArray[np.int64], values: NDArray[Any]) -> NDArray[np.float64]:
@@ -404,14 +435,42 @@ class Learner:
         >>> np.isclose(weight * 100 + model.bias, model.margins([[100.0]])), np.isclose(100 * weight, model.weights)
         (array([[ True]]), array([[ True]]))
         """
-        state, full = self.state, None if self.mixture is None else self.mixture.full_filters
-        weights, sizes = state.weights_at(coordinates).astype(np.float64), np.abs(values).astype(np.float64)
-        if self.settings.rate == "scale_free":
-            weights *= _clipping(sizes, state.scales[coordinates])
-        if full is None:
-            return weights
-        scales = full.scales_at(np.where(coordinates == self.features, -1, coordinates))
-        return np.hstack([weights, full.weights_at(coordinates, self.features) * _clipping(sizes, scales)])
+        weights = self.model_weights_at(coordinates).astype(np.float64)
+        return weights * self.row_clipping(coordinates, values)
+
+    def row_clipping(self, coordinates: NDArray[np.int64], values: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the factors by which each model of :meth:`model_weights_at` clips values, a column each."""
+        state, sizes = self.state, np.abs(values).astype(np.float64)
+        plain, _ = self._places(coordinates)
+        full, more = (None, None) if self.mixture is None else (self.mixture.full_filters, self.mixture.curve_experts)
+        free = self.settings.rate == "scale_free"
+        factors = [
+            np.ones((sizes.size, state.n_lanes)) * (_clipping(sizes, self.scales_at(coordinates)) if free else 1.0)
+        ]
+        if full is not None:
+            scales = full.scales_at(np.where(plain == self.features, -1, plain))
+            factors.append(np.tile(_clipping(sizes, scales), len(full.names)))
+        if more is not None:
+            factors += [factors[0][:, :1]] * len(more.names)
+        return np.hstack(factors)
+
+    def scales_at(self, coordinates: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the scales of coordinates with a scale-free rate, the largest |values| learned from."""
+        plain, own = self._places(coordinates)
+        experts = None if self.mixture is None else self.mixture.curve_experts
+        scales: NDArray[Any] = self.state.scales[plain]
+        return scales if experts is None else np.where(own < 0, scales, experts.state.scales[np.maximum(own, 0)])
+
+    def settings_of(self, expert: int) -> Settings:
+        """Return the settings of one linear model of a mixture, as model files for serving have them."""
+        settings, experts = self.settings, self._experts.curve_experts
+        lane = expert if experts is None else expert - (self._experts.ledger.inputs - len(experts.names))
+        if lane < 0 or experts is None:
+            return settings.only(expert) if expert < settings.n_settings else self.select_setting(expert).settings
+        if lane < settings.n_settings:
+            return settings.only(lane)
+        variance = experts.filters[lane - settings.n_settings].curves
+        return Settings(settings.loss, "filter", alpha=variance, beta=0, bias=settings.bias, seed=settings.seed)
 
     @property
     @reads
@@ -465,7 +524,7 @@ class Learner:
             diagonal.totals[0] = self.mixture.ledger.losses[chosen]
             return Learner.of(diagonal)
         if not 0 <= chosen < count:
-            raise refuse("setting", setting, f"0 to {count - 1}")
+            raise refuse("setting", setting, f"0 to {count - 1}, as experts on curves do not learn alone")
         certified = self.certified and (not self.settings.filters or chosen in bounded_lanes(self.settings))
         alone = Learner(self.features, self.settings.only(chosen), self.classes, self.dtype, certified)
         alone.state.copy_lanes_from(state, slice(chosen, None, count))

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forel.data.features.curves import Curves
+from forel.learner.curve_experts import CurveExperts
 from forel.learner.experts import ExpertGroup, Inputs
 from forel.learner.full_filters import FullFilters
 from forel.learner.kernels.ledger_layout import (
@@ -141,13 +143,22 @@ class Mixture:
     settings : the settings that are mixed
     classes : the number of classes; None for one margin
     share : the share of fixed share as the rule; None without it
+    curves : features of further experts, for one margin of log-loss or squared loss; None for none
+    dtype : of the state of these experts
 
     >>> Mixture(Settings("absolute")).clips
     True
     """
 
-    def __init__(self, settings: Settings, classes: int | None = None, share: float | None = None) -> None:
-        self.settings, self.classes, self.share = settings, classes, share
+    def __init__(
+        self,
+        settings: Settings,
+        classes: int | None = None,
+        share: float | None = None,
+        curves: Curves | None = None,
+        dtype: Any = np.float32,
+    ) -> None:
+        self.settings, self.classes, self.share, self.curves, self.dtype = settings, classes, share, curves, dtype
         loss = settings.loss_function
         self.rule, self.joint = loss.mixing, loss.joint
         self.clips = any(loss.link.clipping)  # to the range of earlier labels, which does not increase their loss
@@ -164,6 +175,8 @@ class Mixture:
         self.groups: list[ExpertGroup] = []
         if own.full_filters:
             self.groups.append(FullFilters(own.full_filters, logistic, own.bias))
+        if self.curves is not None:
+            self.groups.append(CurveExperts(self.curves, replace(own, full_filters=()), logistic, self.dtype))
         inputs = own.n_settings + sum(len(group.names) for group in self.groups)
         if own.mixers:
             self.groups.append(Mixers(own.mixers, inputs, self.rule))
@@ -174,7 +187,7 @@ class Mixture:
 
     def copy(self) -> "Mixture":
         """Return a copy."""
-        new = Mixture(self.settings, self.classes, self.share)
+        new = copy(self)
         new.groups, new.ledger = [group.copy() for group in self.groups], self.ledger.copy()
         return new
 
@@ -182,6 +195,11 @@ class Mixture:
     def full_filters(self) -> FullFilters | None:
         """The full-covariance filters; None if there are none, or no longer any."""
         return next((group for group in self.groups if isinstance(group, FullFilters)), None)
+
+    @property
+    def curve_experts(self) -> CurveExperts | None:
+        """The experts on curves; None if there are none."""
+        return next((group for group in self.groups if isinstance(group, CurveExperts)), None)
 
     @property
     def mixers(self) -> Mixers | None:
@@ -390,14 +408,17 @@ class Mixture:
         return Guarantee(result, against, rows, ledger.loss, other, float(limit), void, weight)
 
     @staticmethod
-    def array_names(settings: Settings) -> tuple[str, ...]:
+    def array_names(settings: Settings, curves: bool = False) -> tuple[str, ...]:
         """Return the names of the arrays of :meth:`pack`."""
         full, mixers = bool(settings.full_filters), bool(settings.mixers)
-        return ("ledger",) + (FullFilters.key,) * full + (Mixers.key,) * mixers
+        own = ("curves", CurveExperts.key) * curves
+        return ("ledger",) + (FullFilters.key,) * full + own + (Mixers.key,) * mixers
 
     def pack(self) -> dict[str, Array]:
         """Return the state as arrays by their names in model files; that of a group that was dropped is empty."""
-        arrays = {name: np.zeros(0) for name in self.array_names(self.settings)}
+        arrays = {name: np.zeros(0) for name in self.array_names(self.settings, self.curves is not None)}
+        if self.curves is not None:
+            arrays["curves"] = self.curves.pack()
         return {**arrays, "ledger": self.ledger.array, **{group.key: group.pack() for group in self.groups}}
 
     def unpack(self, arrays: dict[str, Array]) -> None:

@@ -18,6 +18,7 @@ from forel.losses.links import Exponential, Identity, Link, Probability, Sign, S
 from forel.losses.sigmoid import in_blocks, log_normalized, log_normalized_sigmoid, log_sigmoid
 from forel.losses.vocabulary import VOCABULARY, built_in
 from forel.sklearn.shared import Estimator, importance_of, learns, predicts
+from forel.training.curves import DEFAULT, Features
 from forel.training.label_order import LabelOrder, LabelOrderWarning, Remedies
 from forel.validation import refuse
 
@@ -70,6 +71,9 @@ class FTRLClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         others keep what they learned, and ``progressive_loss_`` begins again
     lanes : number of settings of a grid to mix if ``alpha`` is None; None for the default. ``guarantee_`` compares the
         mixture with the best expert, and ``coef_`` are the weights of the best setting
+    features : what experts of the default mixture learn from columns of frames and dense arrays: "linear" for values as
+        they are, "curves" for further experts on piecewise-linear curves, "pairs" for those on curves and products of
+        two columns; "auto" for "pairs" where there are enough rows. Knots come from the rows of the first fit
 
     Two classes have one model; with more, each class has a model against the rest. A sample weight multiplies the loss
     of its row.
@@ -117,6 +121,7 @@ class FTRLClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         full_filters: Any = None,
         class_weight: Any = None,
         add_classes: bool = False,
+        features: Features = DEFAULT,
     ) -> None:
         self._store(locals())
 
@@ -160,7 +165,7 @@ class FTRLClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         if continues and not np.array_equal(classes, before):
             model = self._model.with_classes(classes.size, np.searchsorted(classes, before).tolist())
         else:
-            model = self._model_to_train(continues, X.shape[1], several)
+            model = self._model_to_train(continues, X, several)
         if several is None and model.settings.signed:
             labels = 2 * labels - 1
         self._train(model, X, labels, sample_weight, passes)
@@ -271,6 +276,7 @@ class FTRLRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         memory: Any = 1.0,
         full_filters: Any = None,
         interval: float | None = None,
+        features: Features = DEFAULT,
     ) -> None:
         self._store(locals())
 
@@ -281,7 +287,7 @@ class FTRLRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, continues: bool, passes: int | None) -> "FTRLRegressor":
         X, y = self._validated(X, y, reset=not continues)
-        self._train(self._model_to_train(continues, X.shape[1], None), X, y, sample_weight, passes)
+        self._train(self._model_to_train(continues, X, None), X, y, sample_weight, passes)
         return self
 
     @predicts

@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from forel.data.features.curves import FIRST, Curves
 from forel.evidence import Coverage
 from forel.learner.grid import default_grid, without_filters
 from forel.learner.learner import Learner
@@ -28,6 +29,7 @@ from forel.learner.settings import Settings
 from forel.losses.vocabulary import synonym_hint
 from forel.notebook import card
 from forel.store.frame_features import FrameFeatures, frame_of, words_frame
+from forel.training.curves import checked_features, curves_of_rows
 from forel.training.model import Model
 from forel.training.statements import stored_coverage
 from forel.validation import real, refuse, vector, whole
@@ -45,6 +47,7 @@ KEPT = (
     "add_classes",
     "class_weight",
     "interval",
+    "features",
 )  # stored beside the settings
 SHUFFLE_BLOCK = 1 << 14  # rows copied at a time; the model does not depend on it
 
@@ -92,13 +95,14 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         """Fit a new model in ``passes`` passes, or continue the present one with ``warm_start``."""
         return self._learn(X, y, sample_weight, bool(self.warm_start) and self.__sklearn_is_fitted__(), self.passes)
 
-    def _model_to_train(self, continues: bool, features: int, classes: int | None) -> Learner:
+    def _model_to_train(self, continues: bool, X: Any, classes: int | None) -> Learner:
         """Return the model to train: a new one, or the estimator's own if its settings have not changed."""
         settings, dtype = self._settings(), self._dtype()
         grown = replace(settings, filters=(), full_filters=())  # of two classes to which others were added
         settings = settings if classes is None else without_filters(settings)
         if not continues:
-            return Learner(features, settings, classes, dtype, bool(self.certified))
+            curves = self._curves(X, settings, classes is not None)
+            return Learner(X.shape[1], settings, classes, dtype, bool(self.certified), curves=curves)
         model: Learner = self._model
         if classes is not None and model.settings == grown:
             settings = grown
@@ -110,6 +114,16 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             names = ", ".join(changed).replace("bias", "fit_intercept")
             raise ValueError(f"{names}: got another value than before, expected the same; fit again without warm_start")
         return model
+
+    def _curves(self, X: Any, settings: Settings, several: bool) -> Curves | None:
+        """Return the curves of rows that are evenly spaced; by default none of sparse matrices."""
+        features, known = checked_features(self.features), vars(self).get("_next_frame_features")
+        if features == "linear" or (features == "auto" and known is None and sparse.issparse(X)):
+            return None
+        rows = rows_of(X, X.shape[1], self._dtype())
+        some = rows.take(np.arange(0, rows.number, -(-rows.number // FIRST)))
+        columns = range(X.shape[1]) if known is None else known.numbers.values()
+        return curves_of_rows(features, some, columns, settings, several, zeros=True)
 
     def _settings(self) -> Settings:
         """Return the parameters as settings of one model, or of several to mix."""

@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Contribution:
-    """The contribution of one feature to a margin: weight times value.
+    """The contribution of one feature to a margin: weight times value, and what its curve adds.
 
     ``shared`` is true if other names have the same slot, and therefore the same weight.
     """
@@ -71,6 +71,8 @@ def explain(
     """
     weights_at, biases, mixture = _lanes(model)
     for block in blocks:
+        curves = getattr(model, "curves", None)
+        block = block if curves is None else model.all_features(block)
         weights = weights_at(np.asarray(block.indices, np.int64), block.values)
         for start, stop in zip(block.indptr[:-1].tolist(), block.indptr[1:].tolist(), strict=True):
             row = slice(start, stop)
@@ -79,9 +81,22 @@ def explain(
             lane = 0 if classes is None else int(np.argmax(margins))
             own = weights[row, lane] if mixture is None else weights[row] @ path_weights(mixture, biases, lanes, lane)
             entries = zip(block.indices[row].tolist(), block.values[row].tolist(), own.tolist(), strict=True)
+            pairs: dict[tuple[int, ...], float] = {}
+            found_parts = []
+            for k, value, weight in entries:
+                if curves is None or k <= model.features:
+                    found_parts.append((k, *name(k), value, weight))
+                else:
+                    owner = curves.owner(k - model.features - 1)
+                    pairs[owner] = pairs.get(owner, 0.0) + weight * value
             parts = [
-                Contribution(word, value, weight, weight * value, shared)
-                for (word, shared), value, weight in ((name(k), value, weight) for k, value, weight in entries)
+                Contribution(word, value, weight, weight * value + pairs.pop((k,), 0.0), shared)
+                for k, word, shared, value, weight in found_parts
+            ]
+            parts += [
+                Contribution("*".join(name(k)[0] for k in owner), 0.0 if len(owner) == 1 else 1.0, added, added)
+                for owner, added in pairs.items()
+                if owner
             ]
             parts.sort(key=lambda part: -abs(part.contribution))
             margin = float(margins[lane])

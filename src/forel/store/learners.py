@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forel.data.features.curves import Curves
 from forel.learner.learner import Learner
 from forel.learner.state import State
 from forel.store.files import ModelFile, Rows
 from forel.store.header import damaged, settings_from_json, settings_to_json
 
-__all__ = ["LEARNERS", "pack_dense", "pack_learner", "slot_dtype", "slots_in_order", "unpack_learner"]
+__all__ = ["LEARNERS", "pack_dense", "pack_learner", "slot_dtype", "slots_in_order", "unpack_curves", "unpack_learner"]
 
 LEARNERS = "linear", "mixture"
 
@@ -63,7 +64,9 @@ def unpack_learner(file: ModelFile, loss: Any = None) -> Learner:
     if file.shape("state")[::2] != (stored, lanes):  # before memory is allocated
         raise damaged("the numbers of records and models do not match the header")
     share, mixed = header.get("share"), header["kind"] == "mixture"
-    learner = Learner(features, settings, classes, header["dtype"], header["certified"], share, mixed)
+    learner = Learner(
+        features, settings, classes, header["dtype"], header["certified"], share, mixed, unpack_curves(file)
+    )
     state, mixture = learner.state, learner.mixture
     if header["gradient_lanes"] != list(state.layout.gradient_lanes):
         raise damaged(f"gradients of the lanes {header['gradient_lanes']} are not those of the settings")
@@ -73,6 +76,11 @@ def unpack_learner(file: ModelFile, loss: Any = None) -> Learner:
     if mixture is not None:
         mixture.unpack({name: file.array(name, np.float64, file.shape(name)) for name in mixture.pack()})
     return learner
+
+
+def unpack_curves(file: ModelFile) -> Curves | None:
+    """Return the curves of a file; None if it has none."""
+    return Curves.unpack(file.array("curves", np.float64, file.shape("curves"))) if file.has("curves") else None
 
 
 def _read_tables(file: ModelFile, state: State, stored: int) -> None:

@@ -11,16 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from forel.data.features.curves import Curves
 from forel.learner.keyed import ONE_KEY
 from forel.learner.learner import Learner
 from forel.learner.locking import reading
-from forel.learner.rows import rows_of
+from forel.learner.rows import Rows, rows_of
 from forel.learner.settings import Settings
 from forel.losses.links import BY_NAME, Largest, Link, Normalized, SoftmaxLink
 from forel.markup import number_text
 from forel.store.files import ModelFile
 from forel.store.header import built_in_loss, damaged, settings_to_json
-from forel.store.learners import slot_dtype, slots_in_order
+from forel.store.learners import slot_dtype, slots_in_order, unpack_curves
 from forel.store.mixtures import (
     NEGLIGIBLE,
     ClassMixture,
@@ -57,6 +58,7 @@ class ServingModel:
     mixture : how the margins of lanes, of which the first is the best, are mixed or clipped; None if they are not
     scales : for ``rate="scale_free"``, the largest |value| of each of the ``slots``, to which values are clipped as by
         the learner; None if they are not
+    curves : adds features of curves and pairs to rows, whose slots follow the others; None for none
 
     >>> model = Learner(3, Settings(alpha=1.0, bias=False))
     >>> _ = model.learn([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], [1, 0])
@@ -74,6 +76,7 @@ class ServingModel:
     rounds: int = 0
     mixture: LogisticMixture | ClippedMean | None = None
     scales: NDArray[np.float32] | None = None
+    curves: Curves | None = None
 
     @property
     def n_outputs(self) -> int:
@@ -106,6 +109,9 @@ class ServingModel:
 
     def row_margins(self, slots: list[int], values: list[float]) -> NDArray[Any]:
         """Return the margins of one row, given by slots and values."""
+        if self.curves is not None:
+            row = Rows(np.array([0, len(slots)]), np.array(slots, np.int64), np.array(values, np.float32))
+            return np.asarray(self.margins(row)[0])
         places = self._rows(np.array(slots, np.int64))
         margins: NDArray[Any] = self._clipped(np.array(values, np.float32), places) @ self._table[places] + self.bias
         return margins if self.mixture is None else self.mixture.margins(margins[None])[0]
@@ -121,11 +127,21 @@ class ServingModel:
         """Return the margin of every row and lane."""
         from scipy import sparse
 
-        rows = rows_of(X, self.features, np.float32)
+        rows = self.all_features(X)
         places = self._rows(rows.indices)
         parts = self._clipped(rows.values, places), places, rows.indptr
         margins: NDArray[Any] = sparse.csr_array(parts, shape=(rows.number, len(self._table))) @ self._table + self.bias
         return margins if self.mixture is None else self.mixture.margins(margins).astype(margins.dtype)
+
+    def all_features(self, X: Any) -> Rows:
+        """Return rows with their features of curves, as those of a learner do."""
+        rows = rows_of(X, self.features, np.float32)
+        return rows if self.curves is None else Rows(*self.curves.joined(rows, self.features + 1))
+
+    @property
+    def _slots(self) -> int:
+        """The number of slots, that of the bias among them, and of features of curves."""
+        return self.features + 1 + (0 if self.curves is None else self.curves.features)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the prediction of every row: ``link`` of its margins."""
@@ -141,14 +157,14 @@ class ServingModel:
 
     @property
     def _dense(self) -> bool:
-        return self.features * self.bias.size <= MAX_DENSE
+        return self._slots * self.bias.size <= MAX_DENSE
 
     @cached_property
     def _table(self) -> NDArray[np.float32]:
         """The weights of all features, or the nonzero weights and a row of zeros for all other features."""
         if not self._dense:
             return np.vstack([self.weights, np.zeros((1, self.bias.size))]).astype(np.float32)
-        table = np.zeros((self.features, self.bias.size), np.float32)
+        table = np.zeros((self._slots, self.bias.size), np.float32)
         table[self.slots] = self.weights
         return table
 
@@ -159,7 +175,7 @@ class ServingModel:
             return None
         if not self._dense:
             return np.append(self.scales, np.float32(0))
-        limits = np.zeros(self.features, np.float32)
+        limits = np.zeros(self._slots, np.float32)
         limits[self.slots] = self.scales
         return limits
 
@@ -195,7 +211,7 @@ def serving_model(model: Any, dtype: DTypeLike = np.float32, mixed: bool = False
             lanes, mixture = lane_mixture(learner, NEGLIGIBLE)
         elif learner.mixture is not None:
             lanes, mixture = best + settings.n_settings * lanes, clipped(learner)
-            settings = settings.only(best) if best < settings.n_settings else learner.select_setting(best).settings
+            settings = learner.settings_of(best)
         return _serving_model(learner, lanes, mixture, settings, dtype)
 
 
@@ -220,7 +236,9 @@ def _serving_model(
     """Return the nonzero weights of some lanes of a learner."""
     assert not isinstance(mixture, ClassMixture)
     slots, link = learner.state.nonzero_rows(), learner.settings.loss_function.link
-    slots = slots[slots < learner.features]
+    slots, curves = slots[slots < learner.features], learner.curves
+    if curves is not None:
+        slots = np.concatenate((slots, learner.features + 1 + np.arange(curves.features)))
     exact = learner.model_weights_at(slots)[:, lanes]
     with np.errstate(over="ignore"):
         weights = exact.astype(dtype)
@@ -239,7 +257,8 @@ def _serving_model(
         settings=settings_to_json(settings),
         rounds=learner.rounds,
         mixture=mixture,
-        scales=learner.state.scales[slots[nonzero]].astype(np.float32) if free else None,
+        scales=learner.scales_at(slots[nonzero]).astype(np.float32) if free else None,
+        curves=curves,
     )
 
 
@@ -348,6 +367,8 @@ def pack_serving(small: ServingModel) -> tuple[dict[str, Any], dict[str, NDArray
     if small.scales is not None:  # most are 1, those of categories
         wide = np.flatnonzero(small.scales != 1)
         arrays |= {"wide": wide.astype(small.slots.dtype), "scales": small.scales[wide]}
+    if small.curves is not None:
+        arrays["curves"] = small.curves.pack()
     if mixture is not None:
         arrays |= {"experts": mixture.weights, "mixers": mixture.mixers}
         if isinstance(mixture, LogisticMixture):
@@ -374,11 +395,13 @@ def unpack_serving(file: ModelFile) -> ServingModel:
     if header["dtype"] not in ("float32", "float16") or header["link"] not in BY_NAME:
         raise damaged("the header has invalid values")
     count = file.shape("slots")[0]
-    slots = slots_in_order(file, count, features + 1, features)
+    curves = unpack_curves(file)
+    end = features if curves is None else features + 1 + curves.features
+    slots = slots_in_order(file, count, features + 1, end)
     weights, bias = file.array("weights", header["dtype"], (count, lanes)), file.array("bias", np.float32, (lanes,))
     mixture = None if mixed is None else _unpack_mixture(file, lanes, mixed)
     scales = _unpack_scales(file, slots) if file.has("scales") else None
-    content = header["link"], header["settings"], header["rounds"], mixture, scales
+    content = header["link"], header["settings"], header["rounds"], mixture, scales, curves
     model = ServingModel(features, slots, weights, bias, *content)
     _ = model.link_function  # raises for an invalid loss
     return model

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data import Names, Problems, ReadOptions, read
+from forel.data import Names, Problems, ReadOptions, read, slot
 from forel.data.labels import LabelWords, padded_names
 from forel.learner.contributions import MixtureExplanation
 from forel.learner.keyed import ONE_KEY, KeyedModels
@@ -375,10 +375,11 @@ class Model:
             return explain(learner, self._array_link, blocks, lambda k: (named.name(k), False), self.classes)
         options = self._lenient.updated(reading)
         names = Names(options.bits)
+        columns = {slot(column, bits=options.bits): column for column in self.extra.get("schema") or ()}
 
         def name(feature: int) -> tuple[str, bool]:
             if feature not in names:
-                return str(feature), False
+                return columns.get(feature, str(feature)), False
             return names[feature], names.is_shared(feature)
 
         blocks = iter(read(source, options=options, names=names))

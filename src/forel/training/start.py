@@ -4,6 +4,7 @@ from copy import deepcopy
 from dataclasses import fields
 from typing import Any
 
+from forel.data.features.curves import Curves
 from forel.learner.grid import default_grid, without_filters
 from forel.learner.keyed import ONE_KEY, KeyedModels
 from forel.learner.learner import Learner
@@ -78,6 +79,7 @@ def initial_model(
     certified: bool = False,
     share: float | None = None,
     classes: int | None = None,
+    curves: Curves | None = None,
 ) -> Learner:
     """Return a new model, which is a mixture if there are several settings, or the stored model to continue.
 
@@ -89,4 +91,4 @@ def initial_model(
         # Settings are shared: kernels identify a user-defined loss by identity.
         return deepcopy(model, {id(settings): settings}) if copy else model
     settings = settings if classes is None else without_filters(settings)
-    return Learner(features, settings, classes, certified=certified, share=share)
+    return Learner(features, settings, classes, certified=certified, share=share, curves=curves)

@@ -33,6 +33,7 @@ from forel.store.named_weights import column_of
 from forel.training.by_key import GroupedPasses
 from forel.training.checkpoint import Checkpoints, open_checkpoint, restore, start_fingerprint
 from forel.training.classes import count_classes, metrics_for
+from forel.training.curves import DEFAULT, Features, checked_features, curves_of_source
 from forel.training.holdout import HeldOutRows, Holdout
 from forel.training.label_order import LabelOrder, LabelOrderWarning
 from forel.training.labels import EncodeLabels
@@ -84,6 +85,9 @@ class MoreOptions:
     by : train a model for each value of this column, each as on its rows alone; their metrics are the first of
         ``Model.training.slices``. In VW text, the column is a namespace, or "tag"
     fallback : with ``by``, also train a model on all rows, for keys that were not in the data
+    features : what experts of the default mixture learn from tables: "linear" for numbers and categories as they are;
+        "curves" for further experts on columns of numbers as piecewise-linear curves; "pairs" for those on curves and
+        products of two columns; "auto" for "pairs" where there are columns of numbers and enough rows
     """
 
     copy: bool = True
@@ -92,6 +96,7 @@ class MoreOptions:
     interval: float | None = None
     by: str | None = None
     fallback: bool = False
+    features: Features = DEFAULT
 
 
 class TrainKeywords(OtherReadKeywords, total=False):
@@ -103,6 +108,7 @@ class TrainKeywords(OtherReadKeywords, total=False):
     interval: float | None
     by: str | None
     fallback: bool
+    features: Features
 
 
 def train(
@@ -195,6 +201,7 @@ def train(
     rule, number = Holdout(holdout, holdout_after), whole("passes", passes, low=1)
     if others.fallback and others.by is None:
         raise refuse("fallback", True, "none without by (--by)")
+    checked_features(others.features)
     with ExitStack() as stack:
         observe = stack.enter_context(observer(progress, source, number))
         if others.by is not None:
@@ -237,6 +244,7 @@ def _check_by(others: MoreOptions, shuffle: int | None, start: Model | None) -> 
     """Refuse what is about one model, trained on the rows of one key."""
     one_model = {
         "shuffle": shuffle, "model": None if start is None else "a model",
+        "features": others.features if others.features in ("curves", "pairs") else None,
     }  # fmt: skip
     for name, value in one_model.items():
         if value is not None:
@@ -288,9 +296,12 @@ class _Job:
             if self.certified and count is not None and not self.settings.loss_function.joint:
                 raise refuse("certificate", True, "False for classes one against the rest; use loss='softmax'")
             features, by = 1 << self.passes.options.bits, self.others.by
+            start = None if self.start is None else self.start.learner
+            choice = "linear" if by is not None else self.others.features
+            curves, begun = curves_of_source(choice, self.passes, begun, self.rule, self.settings, count, start)
             self.model: Any = initial_model(
                 features if by is None else 1, self.settings, self.start, self.others.copy, self.certified, self.share,
-                count,
+                count, curves,
             )  # fmt: skip
             if by is not None:
                 self.model = KeyedModels(by, features, self.model, self.others.fallback)
@@ -329,6 +340,7 @@ class _Job:
             "interval": self.others.interval,
             "by": self.others.by,
             "fallback": self.others.fallback,
+            "features": self.others.features,
         }
         if not (self.resume and os.path.exists(self.checkpoint)):
             return None

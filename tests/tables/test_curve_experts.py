@@ -1,0 +1,222 @@
+"""Experts on curves: filters by their information form, the same bits in any blocks, and all ways to predict."""
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import forel
+from forel import FTRLClassifier, FTRLRegressor
+from forel.data.features.curves import Curves
+from forel.learner import curve_experts
+from forel.learner.curve_experts import CurveExperts, CurveFilter
+from forel.learner.grid import default_grid
+from forel.learner.learner import Learner
+from forel.learner.rows import Examples, Rows
+from forel.learner.settings import Settings
+from forel.store import serving_model
+from forel.training.model import Model
+
+
+def frame(rows=900, seed=0):
+    """A curve of a, a pair of a and c, missing values, codes, and labels."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(
+        {
+            "a": rng.normal(size=rows),
+            "b": rng.integers(0, 5, rows),
+            "c": rng.choice(list("xyz"), rows),
+            "d": rng.gamma(1, size=rows),
+            "code": rng.integers(0, 100, rows),
+        }
+    )
+    table.loc[::7, "d"] = np.nan
+    margin = 2 * np.sin(2 * table.a) + table.a * (table.c == "x") - table.d.fillna(3)
+    table["y"] = (margin + 0.3 * rng.logistic(size=rows) > 0) * 1
+    return table
+
+
+@pytest.fixture(scope="module")
+def trained():
+    table = frame()
+    return forel.train(table[:700], label="y", features="pairs", names=True, bits=12), table[700:]
+
+
+def dense_filter(X, y, importance, prior, logistic):
+    """Margins by the precision matrix, which is solved with in every round."""
+    mean, precision, margins = np.zeros(len(prior)), np.diag(1 / prior), []
+    for x, label, weight in zip(X, y, importance, strict=True):
+        m = float(mean @ x)
+        m = min(max(m, -30), 30) if logistic else m
+        margins.append(m)
+        if weight < 0:
+            continue
+        p = 1 / (1 + np.exp(-m))
+        slope, curvature = (p - label, max(p * (1 - p), 1e-6)) if logistic else (m - label, 1.0)
+        precision += weight * curvature * np.outer(x, x)
+        mean = mean - weight * slope * np.linalg.solve(precision, x)
+    return np.array(margins)
+
+
+@pytest.mark.parametrize("logistic", [True, False])
+def test_filters_are_those_of_the_precision_form(logistic):
+    rng = np.random.default_rng(3)
+    values = rng.normal(size=(60, 2)).astype(np.float32)
+    rows = Rows(np.arange(0, 121, 2), np.tile([5, 9], 60), values.ravel())
+    curves = Curves.of(rows, [5, 9])
+    y, importance = (values[:, 0] ** 2 > 1) * 1.0, np.resize([1.0, 2.0, 0.5, -1.0], 60)
+    settings = default_grid(loss="logistic" if logistic else "squared")
+    settings = Settings(settings.loss, rate="scale_free", alpha=(1.0, 2.0))
+    experts = CurveExperts(curves, settings, logistic, filters=(CurveFilter(3.0, 0.5),))
+    found = experts.learn(Examples(rows, y, importance), None)[:, 2]
+    indptr, indices, weights = curves.expand(*rows)
+    X = np.zeros((60, curves.width))
+    X[np.repeat(np.arange(60), np.diff(indptr)), indices] = weights
+    prior = np.full(curves.width, 0.5)
+    prior[: curves.single], prior[0] = 3.0, 100.0
+    np.testing.assert_allclose(found, dense_filter(X, y, importance, prior, logistic), rtol=1e-6, atol=1e-8)
+
+
+def test_filters_learn_as_long_as_their_allowance_lasts(monkeypatch):
+    rows = Rows(np.arange(401), np.full(400, 5), np.linspace(0, 1, 400, dtype=np.float32))
+    curves, y = Curves.of(rows, [5]), np.ones(400)
+    counts = []
+    for allowance in ((1e12, 0.0), (1e4, 0.0), (1e4, 100.0)):
+        monkeypatch.setattr(curve_experts, "ALLOWANCE", allowance)
+        experts = CurveExperts(curves, Settings("squared", rate="scale_free", alpha=(1.0, 2.0)), False)
+        experts.learn(Examples(rows, y, np.ones(400)), None)
+        counts.append(experts.counts[1])
+        assert experts.counts[0] == 400
+    assert counts[1] < counts[2] < counts[0]
+    assert counts[1] < 1.2e4
+    assert counts[2] < 1e4 + 100 * 400 + 2e3
+
+
+def test_curves_and_pairs_win_where_labels_have_them(trained):
+    model, test = trained
+    linear = forel.train(frame()[:700], label="y", bits=12).predict(test)
+    found = model.predict(test)
+    losses = [-np.log(np.where(test.y == 1, p, 1 - p)).mean() for p in (found, linear)]
+    assert losses[0] < 0.6 * losses[1]
+    assert model.learner.guarantee().loss <= model.learner.guarantee().other + model.learner.guarantee().bound
+
+
+def test_all_ways_to_predict_agree(trained, tmp_path):
+    model, test = trained
+    rows = [{k: v for k, v in row.items() if k != "y"} for row in test.to_dict("records")]
+    found = model.predict(test)
+    np.testing.assert_allclose([model.predict_one(row) for row in rows[:30]], found[:30], rtol=1e-6)
+    np.testing.assert_array_equal(model.predict(io.BytesIO(test.to_csv(index=False).encode()), format="csv"), found)
+    model.save(tmp_path / "m.forel")
+    np.testing.assert_array_equal(forel.load(tmp_path / "m.forel").predict(test), found)
+    for mixed, limit in ((True, 3e-4), (False, 1)):
+        small = serving_model(model, mixed=mixed)
+        Model(small, model.extra, model.names).save(tmp_path / "s.forel")
+        served = forel.load(tmp_path / "s.forel")
+        np.testing.assert_allclose(served.predict(test), found, atol=limit)
+        np.testing.assert_allclose([served.predict_one(row) for row in rows[:9]], served.predict(test)[:9], rtol=1e-5)
+        for one, row in zip(served.predict(test), rows[:9], strict=False):
+            explained = served.explain_one(row)
+            assert explained.prediction == pytest.approx(one, rel=1e-5)
+
+
+def test_explanations_add_up_by_column_and_pair(trained):
+    model, test = trained
+    for row in test.to_dict("records")[:20]:
+        explained = model.explain_one({k: v for k, v in row.items() if k != "y" and v == v})
+        total = explained.bias + sum(part.contribution for part in explained.contributions)
+        assert total == pytest.approx(explained.margin)
+        names = [part.name for part in explained.contributions]
+        assert len(set(names)) == len(names)
+        own = {"a", "b", "d", "code", f"c^{row['c']}"}
+        assert all(set(name.split("*")) <= own for name in names)
+    assert any("*" in name for name in names)
+
+
+def test_models_do_not_depend_on_blocks_and_resume_with_the_same_bits(tmp_path):
+    path, table = tmp_path / "t.csv", frame()
+    table.to_csv(path, index=False)
+    options = {"label": "y", "features": "pairs", "bits": 12, "holdout": 9}
+    whole = forel.train(path, **options)
+    small = forel.train(path, **options, block_bytes=2000, threads=0)
+    np.testing.assert_array_equal(whole.predict(table), small.predict(table))
+
+    class Stop(Exception):
+        pass
+
+    def stop(progress):
+        if progress.rows > 400:
+            raise Stop
+
+    run = {**options, "block_bytes": 2000, "checkpoint": tmp_path / "c.forel", "checkpoint_every": 100}
+    with pytest.raises(Stop):
+        forel.train(path, **run, progress=stop)
+    resumed = forel.train(path, **run, resume=True)
+    np.testing.assert_array_equal(whole.predict(table), resumed.predict(table))
+    assert whole.learner.losses.tolist() == resumed.learner.losses.tolist()
+
+
+def test_loaded_models_continue_with_the_same_bits(trained, tmp_path):
+    model, test = trained
+    model.save(tmp_path / "m.forel")
+    more = [forel.train(test, model=one).predict(test) for one in (model, tmp_path / "m.forel")]
+    np.testing.assert_array_equal(*more)
+
+
+def test_knots_do_not_depend_on_held_out_rows():
+    table = frame()
+    changed = table.copy()
+    changed.loc[8::9, "a"] = 1e6
+    curves = [
+        forel.train(one, label="y", features="curves", bits=12, holdout=9).learner.curves for one in (table, changed)
+    ]
+    np.testing.assert_array_equal(curves[0].pack(), curves[1].pack())
+    assert not curves[0].pairs.size
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_estimators_of_frames_and_arrays(library, tmp_path):
+    table = frame().drop(columns="d")
+    X, y = table.drop(columns="y"), table.y.to_numpy()
+    if library == "polars":
+        X = pytest.importorskip("polars").from_pandas(X)
+    model = FTRLClassifier(features="pairs").fit(X, y)
+    assert model.progressive_loss_ < FTRLClassifier(features="linear").fit(X, y).progressive_loss_
+    forel.save(tmp_path / "m.forel", model)
+    np.testing.assert_array_equal(forel.load(tmp_path / "m.forel").margins(X), model.decision_function(X))
+    numbers = table[["a", "b"]].to_numpy()
+    regression = FTRLRegressor(features="curves", dtype="float64").fit(numbers, np.sin(2 * table.a))
+    assert regression.score(numbers, np.sin(2 * table.a)) > 0.9
+
+
+def test_words_and_new_categories_later_are_predicted(trained):
+    model, _ = trained
+    row = {"a": 0.5, "b": 1, "c": "new", "d": 1.0, "code": 500}
+    with pytest.warns(UserWarning, match="differ"):
+        found = model.predict([row, {**row, "a": "word"}])
+    assert np.isfinite(found).all()
+
+
+def test_refusals_have_a_remedy():
+    table = frame(300)
+    with pytest.raises(ValueError, match=r"features: got 'curve', expected one of .*; did you mean 'curves'"):
+        forel.train(table, label="y", features="curve")
+    with pytest.raises(ValueError, match="features: got 'pairs', expected 'linear' or 'auto' for several classes"):
+        forel.train(table, label="c", features="pairs", classes="auto")
+    with pytest.raises(ValueError, match="features: got 'curves', expected 'linear' or 'auto' for rows without"):
+        forel.train(table[["c", "y"]], label="y", features="curves")
+    with pytest.raises(ValueError, match="features: got 'curves', expected none with by"):
+        forel.train(table, label="y", features="curves", by="c")
+    start = forel.train(table, label="y", features="linear", bits=12)
+    with pytest.raises(ValueError, match="features: got 'curves', expected 'auto': training continues"):
+        forel.train(table, model=start, features="curves")
+    with pytest.raises(ValueError, match="curves: got 'curves', expected None but for a mixture"):
+        Learner(9, Settings(), curves=start)
+
+
+def test_certificates_cover_linear_models(trained):
+    table = frame()
+    model = forel.train(table, label="y", features="pairs", bits=12, certificate=True)
+    assert model.certificate
+    assert model.learner.loss == pytest.approx(forel.train(table, label="y", features="pairs", bits=12).learner.loss)

@@ -75,11 +75,12 @@ def test_parameters_are_settings_and_options_of_fit():
     fitting = {"fit_intercept", "passes", "shuffle", "random_state", "dtype", "warm_start", "certified", "lanes"}
     fitting |= {"features"}
     classifier, regressor = FTRLClassifier().get_params(), FTRLRegressor().get_params()
-    settings = set(regressor) - fitting
+    settings = set(regressor) - fitting - {"interval"}
     assert settings <= {field.name for field in fields(Settings)}
     assert fitting < set(regressor)
-    assert set(classifier) == {*regressor, "class_weight", "add_classes"}
-    assert {name for name in regressor if classifier[name] != regressor[name]} == {"loss"}
+    assert set(classifier) - set(regressor) == {"class_weight", "add_classes"}
+    assert set(regressor) - set(classifier) == {"interval"}
+    assert {name for name in classifier if name in regressor and classifier[name] != regressor[name]} == {"loss"}
 
 
 def clicks(rows=4000, features=60, seed=0, dtype=np.float32):

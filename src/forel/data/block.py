@@ -12,16 +12,9 @@ from numpy.typing import NDArray
 from forel.data.problems import Problems
 
 __all__ = [
-    "BEGINNING",
-    "MOST_BITS",
-    "Block",
-    "Position",
-    "Task",
-    "completed_task",
-    "completed_tasks",
-    "concatenate",
+    "BEGINNING", "MOST_BITS", "Block", "Position", "Task", "completed_task", "completed_tasks", "concatenate",
     "take_rows",
-]
+]  # fmt: skip
 
 MOST_BITS = 31  # slots are int32
 

@@ -21,16 +21,9 @@ from forel.data.sources.streams import LONGEST
 from forel.validation import refuse, repeated, several, whole
 
 __all__ = [
-    "BLOCK_BYTES",
-    "COLUMNS",
-    "LENIENT",
-    "MEANING",
-    "STORED",
-    "OtherReadKeywords",
-    "ReadKeywords",
-    "ReadOptions",
+    "BLOCK_BYTES", "COLUMNS", "LENIENT", "MEANING", "STORED", "OtherReadKeywords", "ReadKeywords", "ReadOptions",
     "Use",
-]
+]  # fmt: skip
 
 OBJECTS = 16  # an object parsed from JSON takes about this many times the memory of its text
 SEQUENCES = ("keep", "ignore", "categories", "log", "bucket", "text", "date", "missing", "interactions", "slices")

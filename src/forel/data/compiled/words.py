@@ -15,23 +15,9 @@ from numba import types
 from forel.data.compiled.cache import inlined, inner, intrinsic
 
 __all__ = [
-    "EIGHT",
-    "ONES",
-    "TOPS",
-    "address",
-    "at_most",
-    "byte",
-    "digits",
-    "equal",
-    "every",
-    "first",
-    "load",
-    "lowest",
-    "name_end",
-    "power_of_ten",
-    "store",
-    "value",
-]
+    "EIGHT", "ONES", "TOPS", "address", "at_most", "byte", "digits", "equal", "every", "first", "load", "lowest",
+    "name_end", "power_of_ten", "store", "value",
+]  # fmt: skip
 
 SWAPPED = sys.byteorder == "big"
 

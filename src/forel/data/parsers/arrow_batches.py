@@ -20,18 +20,9 @@ from forel.data.problems import Malformed, Problems
 from forel.validation import refuse
 
 __all__ = [
-    "NumberedBatch",
-    "arrow_batches",
-    "dictionary_batches",
-    "feature_names",
-    "is_number",
-    "is_string",
-    "number_rows",
-    "parquet_batches",
-    "plain",
-    "string_spans",
-    "valid",
-]
+    "NumberedBatch", "arrow_batches", "dictionary_batches", "feature_names", "is_number", "is_string",
+    "number_rows", "parquet_batches", "plain", "string_spans", "valid",
+]  # fmt: skip
 
 PLAIN = {f"{sign}int{bits}": f"{sign[:1] or 'i'}{bits // 8}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 PLAIN |= {"float": "f4", "double": "f8"}

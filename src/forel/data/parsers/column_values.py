@@ -18,15 +18,9 @@ from forel.data.problems import excerpt
 from forel.data.values import formatted_number
 
 __all__ = [
-    "DictionaryCache",
-    "DictionaryColumn",
-    "DictionaryColumns",
-    "NumberColumn",
-    "StringColumn",
-    "bucket_column",
-    "fill_numbers",
-    "labels_and_importance",
-]
+    "DictionaryCache", "DictionaryColumn", "DictionaryColumns", "NumberColumn", "StringColumn", "bucket_column",
+    "fill_numbers", "labels_and_importance",
+]  # fmt: skip
 
 WEIGHT = "a number, such as 1; on_error='skip' leaves out such rows"
 

@@ -23,6 +23,15 @@ def run(*arguments):
     return done
 
 
+def parsed(text):
+    """Return the value of JSON text, without what only Python takes for JSON, such as NaN."""
+
+    def refuse(constant):
+        raise ValueError(constant)
+
+    return json.loads(text, parse_constant=refuse)
+
+
 @pytest.fixture
 def table(tmp_path, monkeypatch, interpreted):
     monkeypatch.chdir(tmp_path)
@@ -51,31 +60,45 @@ def train(table, *options):
 
 @pytest.mark.parametrize("kind", MODELS)
 def test_json_of_commands_about_a_model_can_be_parsed(kind, table):
-    assert json.loads(train(table, "--json", "--slice", f"city{HOSTILE}", *MODELS[kind]).stdout)["rows"] == 40
-    assert json.loads(run("inspect", "m", "--json").stdout)["settings"]
-    assert json.loads(run("evaluate", table, "--model", "m", "--json").stdout)["rows"] == 40
-    assert json.loads(run("explain", table, "--model", "m", "--json").stdout)["contributions"]
-    same = json.loads(run("compare", "m", "m", table, "--json").stdout)
+    assert parsed(train(table, "--json", "--slice", f"city{HOSTILE}", *MODELS[kind]).stdout)["rows"] == 40
+    assert parsed(run("inspect", "m", "--json").stdout)["settings"]
+    assert parsed(run("evaluate", table, "--model", "m", "--json").stdout)["rows"] == 40
+    assert parsed(run("explain", table, "--model", "m", "--json").stdout)["contributions"]
+    same = parsed(run("compare", "m", "m", table, "--json").stdout)
     assert (same["rows"], same["better"]) == (40, None)
     assert len(run("predict", table, "--model", "m").stdout.splitlines()) == 40
 
 
+def test_json_of_rows_without_importance_can_be_parsed(table):
+    with open(table, encoding="utf-8") as file:
+        lines = [f"{line.rstrip()},{'0' if k else 'w'}" for k, line in enumerate(file)]
+    with open("none.csv", "w", encoding="utf-8") as file:
+        file.write("\n".join(lines))
+    options = ("--label", "y", "--importance", "w", "--holdout", "3", "--report", "r.html", "--certificate", *FEW)
+    found = parsed(run("train", "none.csv", *options, "--model", "m", "--json").stdout)
+    assert found["report"]["loss"] is None
+    assert parsed(run("inspect", "m", "--json").stdout)["settings"]
+    assert parsed(run("evaluate", "none.csv", "--model", "m", "--json").stdout)["loss"] is None
+    with open("r.html", encoding="utf-8") as file:
+        assert not re.search(r"\bnan\b", file.read())
+
+
 def test_json_of_models_by_key_can_be_parsed(table):
-    assert len(json.loads(train(table, "--json", "--by", f"city{HOSTILE}").stdout)["slices"][0]["values"]) == 3
-    assert len(json.loads(run("inspect", "m", "--json").stdout)["keys"]) == 3
-    assert json.loads(run("inspect", "m", "--key", f"{HOSTILE}1", "--json").stdout)["settings"]
-    assert json.loads(run("evaluate", table, "--model", "m", "--json").stdout)["rows"] == 40
+    assert len(parsed(train(table, "--json", "--by", f"city{HOSTILE}").stdout)["slices"][0]["values"]) == 3
+    assert len(parsed(run("inspect", "m", "--json").stdout)["keys"]) == 3
+    assert parsed(run("inspect", "m", "--key", f"{HOSTILE}1", "--json").stdout)["settings"]
+    assert parsed(run("evaluate", table, "--model", "m", "--json").stdout)["rows"] == 40
     shown = run("explain", table, "--model", "m", "--key", f"{HOSTILE}1", "--json").stdout
-    assert json.loads(shown)["contributions"]
+    assert parsed(shown)["contributions"]
 
 
 def test_json_of_other_commands_can_be_parsed(table, monkeypatch):
-    assert json.loads(run("peek", table, "--json").stdout)["label"] == "y"
+    assert parsed(run("peek", table, "--json").stdout)["label"] == "y"
     found = Outcome(np.float64(1.0), np.float64("inf"))
     results = [Result("Theorem 0", "numbers of numpy", "≤", "forel.validation", lambda: found)]
     monkeypatch.setattr("forel.theory.survey.RESULTS", tuple(results))
     monkeypatch.setattr("forel.theory.survey.EXTENSIONS", ())
-    (row,) = json.loads(run("dev", "survey", "--json").stdout)
+    (row,) = parsed(run("dev", "survey", "--json").stdout)
     assert (row["holds"], row["measured"], row["bound"]) == (True, 1.0, None)
 
 

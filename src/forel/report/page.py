@@ -1,5 +1,6 @@
 """The page: settings, metrics, plots, experts, the largest weights, malformed examples, and the command."""
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -90,6 +91,11 @@ def _lead(trained: Model, source: Sequence[str]) -> str:
     return f"{counted(run.rows, 'row')}{where}{times}, in {time}."
 
 
+def _number(value: float) -> str | None:
+    """Return a number with all digits; None for one that is undefined."""
+    return None if math.isnan(value) else repr(value)
+
+
 def _metrics(measured: Sequence[Score], loss: str) -> Element:
     """Return the table of metrics, with a column for each score."""
     each = [(one, {title: (field, text) for field, title, text in one.report.lines(loss)}) for one in measured]
@@ -99,7 +105,9 @@ def _metrics(measured: Sequence[Score], loss: str) -> Element:
         for one, lines in each:
             field, text = lines.get(title, ("", ""))
             identifier = f"{one.name} {field}".replace(",", "").replace(" ", "-")
-            rows[-1].append(tag("data", text, value=repr(getattr(one.report, field)), id=identifier) if field else "")
+            rows[-1].append(
+                tag("data", text, value=_number(getattr(one.report, field)), id=identifier) if field else ""
+            )
     return table("Metrics", ["", *(one.name for one in measured)], rows)
 
 
@@ -135,7 +143,7 @@ def _slices(found: SliceTable, loss: str) -> Element:
     fields = [field for field in OF_SLICES if any(field in report for report in reports)]
     rows: list[list[str | Element]] = []
     for one, texts in zip(found.slices, reports, strict=True):
-        shown = {field: tag("data", texts[field], value=repr(getattr(one.report, field))) for field in texts}
+        shown = {field: tag("data", texts[field], value=_number(getattr(one.report, field))) for field in texts}
         rows.append([one.value, *(shown.get(field, "") for field in fields)])
     columns = [found.column, *(OF_SLICES[field] or loss for field in fields)]
     shown_table = table(f"Progressive metrics by {found.column}", columns, rows)

@@ -12,8 +12,8 @@ from forel.learner.grid import default_grid
 from forel.learner.learner import Learner
 from forel.learner.rows import CoalescedRows
 from forel.learner.settings import Settings
-from forel.log import Contest, Examples, Folder, Left, Outcome, Prediction, replay
-from forel.log.folder import batches, events_of, freeze
+from forel.log import Contest, Control, Examples, Folder, Left, Outcome, Prediction, replay
+from forel.log.folder import batches, events_of, freeze, with_settings
 from forel.log.records import pack_rows
 from forel.training.model import Model
 
@@ -194,3 +194,56 @@ def test_one_process_at_a_time_and_models_are_given_once(tmp_path, interpreted):
         Folder(tmp_path / "a", new_model("one"))
     with pytest.raises(ValueError, match="a model or settings to begin with"):
         Folder(tmp_path / "b")
+
+
+def test_challengers_and_changes_are_part_of_the_log(tmp_path, interpreted):
+    folder = Folder(tmp_path / "a", new_model("one"))
+    write(folder, "one", 60)
+    better = with_settings(new_model("one"), {"alpha": 0.1})
+    folder.contest.check_challenger("slow", better)
+    changes = [{"add": "slow", "file": folder.save_added("slow", better)}, {"promote": "slow"}, {"rollback": True},
+               {"promote": "slow"}, {"remove": "initial"}]  # fmt: skip
+    for k, change in enumerate(changes):
+        folder.log.append([Control(100.0 + k, change)])
+        if k < 4:
+            write(folder, "one", 40, seed=k)
+    folder.close()
+    expected = None
+    for most in (1, 7, 10_000):
+        contest = Contest(new_model("one"))
+        reading = Folder(tmp_path / "a")
+        for batch in batches(events_of(reading.log), most):
+            if isinstance(batch, list):
+                contest.learn(batch)
+            else:
+                contest.apply(batch.control, batch.end, reading.load_model)
+            if most == 7 and contest.position > reading.log.end // 2 and len(reading.checkpoints()) == 1:
+                reading.save(*freeze(contest), needs=0)
+        found = digest(contest.model, tmp_path), contest.pack()[0], contest.served.report()
+        expected = expected or found
+        assert found == expected
+        recovered = reading.contest
+        assert (digest(recovered.model, tmp_path), recovered.pack()[0], recovered.served.report()) == expected
+        assert recovered.alarms.state.tolist() == contest.alarms.state.tolist()
+        assert recovered.seen.tolist() == contest.seen.tolist()
+        reading.close()
+    assert expected[1]["champion"] == "slow"
+    assert expected[1]["models"] == ["slow"]
+    with pytest.raises(ValueError, match="no model was promoted"):
+        contest.check_rollback()
+    assert digest(replay(tmp_path / "a").model, tmp_path) == expected[0]
+
+
+def test_what_cannot_challenge_is_refused(interpreted):
+    contest = Contest(new_model("one"))
+    for name, model, message in (
+        ("a b", new_model("one"), "a name of letters"), ("initial", new_model("one"), "another than initial"),
+        ("c", new_model("squared"), "loss: got 'squared', expected logistic"),
+        ("c", new_model("classes"), "classes: got 3, expected None"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            contest.check_challenger(name, model)
+    with pytest.raises(ValueError, match="this model is served"):
+        contest.check_removable("initial")
+    with pytest.raises(ValueError, match="one of initial"):
+        contest.check_known("other")

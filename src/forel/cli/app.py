@@ -25,6 +25,8 @@ COMMANDS = {
     "compare": "Say which of two models is better on some rows.",
     "explain": "Show the contribution of each feature to a prediction.",
     "serve": "Serve predictions, and learn from their outcomes.",
+    "log": "List what a server recorded, in its order.",
+    "replay": "Learn the events of a server again.",
     "inspect": "Show the settings, experts, weights and certificate of a model.",
     "convert": "Convert a model to a smaller one, or write that of one key.",
 }

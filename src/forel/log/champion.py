@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from forel.evidence import Alarms, Comparison
 from forel.log.records import Control, join_rows
 from forel.training.classes import metrics_for
 from forel.training.labels import label_kind
@@ -19,6 +20,7 @@ from forel.validation import refuse
 
 __all__ = ["Change", "Contest", "Event", "Fold"]
 
+MOST_SLOTS = 1 << 26  # for which a byte each is kept
 FIRST = "initial"  # the name of the model that a server starts with
 
 
@@ -84,8 +86,10 @@ class Contest:
         self.served: Any = new_metrics(model)
         self.fresh: Any = new_metrics(model)
         self.position, self.time = 0, 0.0
-        self.comparisons: dict[str, Any] = {}
-        self.alarms: Any = new_alarms(model)
+        self.comparisons: dict[str, Comparison] = {}
+        self.alarms = Alarms(numbers=label_kind(model.settings) != "probability")
+        slots = model.learner.features
+        self.seen = np.zeros(slots if slots <= MOST_SLOTS else 0, np.bool_)  # slots that occurred in rows
         self.source: dict[str, Any] = {}  # positions in the source of events, if it has one
 
     @property
@@ -106,9 +110,9 @@ class Contest:
         margins = np.concatenate([event.margins for event in events])
         served = margins if self.model.learner.classes is not None else np.ascontiguousarray(margins[:, 0])
         found = self.served.add(served, labels, importance)
-        if self.alarms is not None:
-            errors = found.labels - found.predictions if self.served.kind == "probability" else None
-            self.alarms.add(found.losses, errors)
+        one_probability = getattr(self.served, "kind", None) == "probability"
+        errors = found.labels - found.predictions if one_probability else None
+        self.alarms.add(found.losses, errors, self._unseen(rows))
         own, best = self.folds[self.champion].learn(rows, labels, importance)
         self.fresh.add(own, labels, importance)
         for name, fold in self.folds.items():
@@ -116,6 +120,19 @@ class Contest:
                 losses = fold.learn(rows, labels, importance)[1]
                 self.comparisons[name].add(best, losses)
         self.position, self.time = events[-1].end, events[-1].time
+
+    def _unseen(self, rows: Any) -> NDArray[np.float64] | None:
+        """Return the share of features of each row that no row before had, and note them."""
+        if not self.seen.size:
+            return None
+        new = ~self.seen[rows.indices]
+        places = np.flatnonzero(new)
+        _, first = np.unique(rows.indices[places], return_index=True)
+        new[:] = False
+        new[places[first]] = True
+        self.seen[rows.indices] = True
+        counts = np.concatenate(([0], np.cumsum(new)))[rows.indptr]
+        return np.asarray((counts[1:] - counts[:-1]) / np.maximum(np.diff(rows.indptr), 1))
 
     def check_challenger(self, name: str, model: Model) -> None:
         """Raise for a model that cannot learn from the same events, or a name that is taken."""
@@ -211,16 +228,15 @@ class Contest:
         return str(learner.summary(loss=report.loss * report.weight))
 
     # The state beside the models, for checkpoints.
-    def pack(self) -> tuple[dict[str, Any], dict[str, NDArray[np.float64]]]:
+    def pack(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return the state beside the models, as JSON and arrays."""
         content = {
             "champion": self.champion, "history": self.history, "models": list(self.folds), "position": self.position,
             "time": self.time, "source": self.source, "level": self.level,
         }  # fmt: skip
-        arrays = {f"served.{key}": value for key, value in self.served.pack().items()}
+        arrays: dict[str, NDArray[Any]] = {f"served.{key}": value for key, value in self.served.pack().items()}
         arrays |= {f"fresh.{key}": value for key, value in self.fresh.pack().items()}
-        if self.alarms is not None:
-            arrays["alarms"] = self.alarms.state.copy()
+        arrays |= {"alarms": self.alarms.state.copy(), "seen": np.packbits(self.seen)}
         return content, arrays | {f"against.{name}": one.state.copy() for name, one in self.comparisons.items()}
 
     @classmethod
@@ -231,8 +247,8 @@ class Contest:
         new.position, new.time, new.source = content["position"], content["time"], dict(content["source"])
         for prefix, metrics in (("served.", new.served), ("fresh.", new.fresh)):
             metrics.unpack({key.removeprefix(prefix): arrays[key] for key in arrays if key.startswith(prefix)})
-        if new.alarms is not None:
-            new.alarms.state[...] = arrays["alarms"]
+        new.alarms.state[...] = arrays["alarms"]
+        new.seen[:] = np.unpackbits(arrays["seen"], count=new.seen.size)
         new._restart()
         for name, one in new.comparisons.items():
             one.state[...] = arrays[f"against.{name}"]
@@ -244,16 +260,9 @@ def new_metrics(model: Model) -> Any:
     return metrics_for(model.settings, model.learner, model.classes or ())
 
 
-def new_comparison(model: Model, level: float) -> Any:
+def new_comparison(model: Model, level: float) -> Comparison:
     """Return an empty comparison of two models."""
-    from forel.evidence import Comparison  # type: ignore[import-not-found, unused-ignore]
-
     return Comparison("log" if label_kind(model.settings) == "probability" else "relative", level)
-
-
-def new_alarms(model: Model) -> Any:
-    """Return alarms for drift that have seen nothing; None for losses that they are not for."""
-    return None
 
 
 class _Packed(dict[str, Any]):

@@ -21,7 +21,7 @@ from forel.store.atomic import exclusive_lock
 from forel.training.model import Model, load, save
 from forel.validation import refuse
 
-__all__ = ["Folder", "Replay", "events_of", "replay"]
+__all__ = ["Folder", "Replay", "events_of", "first_model", "replay", "with_settings"]
 
 BATCH = 4096  # rows learned at a time in a replay
 STATE = "contest"
@@ -174,6 +174,14 @@ def load_contest(folder: Path) -> Contest:
     return Contest.unpack(content, arrays, folds)
 
 
+def first_model(folder: str | os.PathLike[str]) -> Model:
+    """Return the model that is served at the first checkpoint of a folder."""
+    found = sorted((Path(folder) / "checkpoints").glob("[0-9]*[0-9]"))
+    if not found:
+        raise refuse("folder", str(folder), "the folder of a server, with checkpoints")
+    return load_contest(found[0]).model
+
+
 def events_of(log: Log, position: int = 0, index: Index | None = None) -> Iterator[Event | Change]:
     """Yield labelled rows and changes of models whose records end after a position; an index notes all records."""
     for place, end, record in log.records():
@@ -290,3 +298,28 @@ def _selected(log: Log, position: int, until: str | float | None, without: set[b
             yield Change(end, record)
     if last is not None:
         raise refuse("until", until, "a time, or the id of an event that has an outcome")
+
+
+def with_settings(model: Model, changes: dict[str, Any]) -> Model:
+    """Return a new model that reads rows as another one does, with one setting in place of its own.
+
+    >>> from forel.learner.learner import Learner
+    >>> from forel.learner.settings import Settings
+    >>> with_settings(Model(Learner(4, Settings(alpha=0.1))), {"alpha": 0.5}).settings.alpha
+    0.5
+    """
+    from forel.learner.grid import default_grid
+    from forel.learner.learner import Learner
+
+    loss, learner = model.settings.loss, model.learner
+    if "loss" in changes:
+        raise refuse("loss", changes["loss"], f"none: challengers have the loss of the model that is served, {loss!r}")
+    lists: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in changes.items()
+    }
+    try:
+        settings = default_grid(loss=loss, **lists)
+    except TypeError as error:
+        raise ValueError(f"settings: {error}") from None
+    extra: dict[str, Any] = {name: model.extra[name] for name in ("reading", "schema") if name in model.extra}
+    return Model(Learner(learner.features, settings, learner.classes), extra, model.names)

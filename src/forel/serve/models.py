@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from forel.learner.rows import CoalescedRows
+from forel.log.folder import with_settings
 from forel.log.records import unpack_rows
 from forel.serve.service import Done, Service
 from forel.store.explaining import explain
@@ -93,28 +94,3 @@ class Models:
         shown = service.coding.shown(found.margins)
         event = {"id": name.decode(), "status": status, "time": found.time, "prediction": shown, "label": label}
         return {**event, "explanation_now": now}
-
-
-def with_settings(model: Model, changes: dict[str, Any]) -> Model:
-    """Return a new model that reads rows as another one does, with one setting in place of its own.
-
-    >>> from forel.learner.learner import Learner
-    >>> from forel.learner.settings import Settings
-    >>> with_settings(Model(Learner(4, Settings(alpha=0.1))), {"alpha": 0.5}).settings.alpha
-    0.5
-    """
-    from forel.learner.grid import default_grid
-    from forel.learner.learner import Learner
-
-    loss, learner = model.settings.loss, model.learner
-    if "loss" in changes:
-        raise refuse("loss", changes["loss"], f"none: challengers have the loss of the model that is served, {loss!r}")
-    lists: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in changes.items()
-    }
-    try:
-        settings = default_grid(loss=loss, **lists)
-    except TypeError as error:
-        raise ValueError(f"settings: {error}") from None
-    extra: dict[str, Any] = {name: model.extra[name] for name in ("reading", "schema") if name in model.extra}
-    return Model(Learner(learner.features, settings, learner.classes), extra, model.names)

@@ -8,14 +8,15 @@ import signal
 import ssl
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from forel.learner.rows import CoalescedRows
 from forel.log import Folder
-from forel.log.champion import new_metrics
+from forel.log.champion import Contest, Event, new_comparison
+from forel.log.records import pack_rows
 from forel.serve.http import LOOPBACK, Http, Limits, Site
 from forel.serve.lines import Lines
 from forel.serve.models import check_served
@@ -138,13 +139,12 @@ class Server:
 
     def _warm(self) -> None:
         """Compile what requests need before the first one arrives."""
-        service = self.service
-        rows = CoalescedRows(*service.rows.of_lines(b"|a b\n")[:3])
-        service.margins(rows)
-        label = service.coding.label((service.coding.classes or (1,))[0])
-        copy = service.model.learner.copy()
-        margins = copy.progress(rows, np.array([label]), np.ones(1, np.float32))
-        new_metrics(service.model).add(margins if copy.classes else margins[:, 0], [label])
+        model, coding, rows = self.service.model, self.service.coding, self.service.rows.of_lines(b"|a b\n")
+        packed, margins = pack_rows(CoalescedRows(*rows[:3])), self.service.margins(CoalescedRows(*rows[:3]))
+        label = coding.label((coding.classes or (1,))[0])
+        contest = Contest(replace(model, learner=model.learner.copy()))
+        contest.learn([Event(0, 0.0, packed, np.array([label]), np.ones(1, np.float32), margins)])
+        new_comparison(model, 0.05).add([0.5], [0.5])
 
     async def _tick(self) -> None:
         """Settle what waited too long, close idle connections, and publish numbers."""

@@ -32,7 +32,7 @@ def status(service: Service) -> dict[str, Any]:
         "auc": served.auc, "accuracy": served.accuracy,
         "certificate": contest.certificate(), "guarantee": None if guarantee is None else str(guarantee),
         "experts": experts, "models": _models(service),
-        "alarms": [one.sentence() for one in contest.alarms.found] if contest.alarms is not None else [],
+        "alarms": {"found": [str(one) for one in contest.alarms.found], "sentence": contest.alarms.sentence()},
         "waiting": len(index.waiting), "waiting_ages": index.ages(now),
         "oldest": None if oldest is None else now - oldest[0],
         "counts": dict(service.counts), "queue": len(service.todo),
@@ -54,7 +54,7 @@ def _models(service: Service) -> list[dict[str, Any]]:
             low, high = comparison.interval()
             one["against_served"] = {
                 "interval": [_finite(low), _finite(high)], "sentence": comparison.sentence(contest.champion, name),
-                "better": {"A": contest.champion, "B": name}.get(comparison.better),
+                "better": {"A": contest.champion, "B": name}.get(comparison.better or ""),
             }  # fmt: skip
         found.append(one)
     return found
@@ -86,8 +86,7 @@ def metrics_text(service: Service) -> bytes:
     losses = (("as_served", contest.served), ("when_outcome_came", contest.fresh))
     means = [(f'{{when="{name}"}}', float(found.report().loss)) for name, found in losses]
     add("loss", "gauge", "Average loss of predictions.", *(one for one in means if math.isfinite(one[1])))
-    alarms = 0 if contest.alarms is None else len(contest.alarms.found)
-    add("drift_alarms", "gauge", "Alarms for drift that are kept.", ("", float(alarms)))
+    add("drift_alarms", "gauge", "Alarms for drift that are kept.", ("", float(len(contest.alarms.found))))
     add(
         "learning",
         "gauge",

@@ -30,6 +30,7 @@ from forel.training.model import Model
 __all__ = ["Service", "Waiting"]
 
 MICRO = 64  # rows learned before other events of the loop
+SHOWN = 8  # last outcomes
 EXPIRED = 1000  # predictions that are dropped in one step
 
 
@@ -82,6 +83,7 @@ class Service:
         self.unacknowledged = deque[tuple[int, list[str], Done, float]]()
         self._asked: list[tuple[bytes, bytes | None, Callable[..., None]]] = []
         self._names = set[bytes]()  # that are asked for in this iteration
+        self.recent: deque[bytes] = deque(maxlen=SHOWN)  # ids of the last outcomes
         self._scheduled = self._learning = self._changing = False
         self._lean: LeanMargins | None = None
         self._saved, self._saver = self.contest.rows, threading.Thread()
@@ -180,6 +182,7 @@ class Service:
         """
         self.flush()
         statuses, made, found, now = list[str](), dict[bytes, Outcome](), list[Any](), time.time()
+        self.recent.extend(name for name, _, _ in outcomes[-SHOWN:])
         for name, label, importance in outcomes:
             place = self.index.waiting.get(name)
             if place is not None and name not in made:

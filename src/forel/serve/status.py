@@ -38,7 +38,7 @@ def status(service: Service) -> dict[str, Any]:
         "counts": dict(service.counts), "queue": len(service.todo),
         "log": {"end": log.end, "durable": log.durable, "segments": len(log.segments)},
         "latency": {"predictions": _latency(service.predicted), "acknowledgements": _latency(service.acknowledged)},
-        "health": service.failure or service.broken or "ok",
+        "recent": _recent(service), "health": service.failure or service.broken or "ok",
     }  # fmt: skip
 
 
@@ -57,6 +57,17 @@ def _models(service: Service) -> list[dict[str, Any]]:
                 "better": {"A": contest.champion, "B": name}.get(comparison.better or ""),
             }  # fmt: skip
         found.append(one)
+    return found
+
+
+def _recent(service: Service) -> list[dict[str, Any]]:
+    """Return the last outcomes, the latest first."""
+    found, index, coding = [], service.index, service.coding
+    for name in reversed(service.recent):
+        prediction, settled = service.find(name), index.settled.get(name)
+        if prediction is not None and settled is not None and settled.label == settled.label:
+            shown = coding.shown(prediction.margins)
+            found.append({"id": name.decode(), "prediction": shown, "label": coding.word(settled.label)})
     return found
 
 

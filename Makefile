@@ -12,15 +12,22 @@ KERNEL_TESTS := tests/jit/test_code_cache.py tests/jit/test_private.py tests/jit
 
 .PHONY: run survey build release-check test test-narrowed test-numba fuzz lint bench bench-quality bench-sparsity bench-certificates bench-cluster reproduce docs site clean
 
-# Train on generated clicks and evaluate on the last 20,000 rows.
+# A real table and generated clicks: train, evaluate, explain.
 run: $(RUN)
 	mkdir -p $(DEMO)
-	$(BIN)/forel dev generate ctr --rows 200000 --output $(DEMO)/clicks.vw
-	head -n 180000 $(DEMO)/clicks.vw > $(DEMO)/train.vw
-	tail -n 20000 $(DEMO)/clicks.vw > $(DEMO)/test.vw
-	$(BIN)/forel train $(DEMO)/train.vw --model $(DEMO)/clicks.forel --certificate --names --report $(DEMO)/report.html
+	@echo "--- A real table: 569 tumours, every fifth for testing"
+	$(BIN)/forel dev sample tumours --folder $(DEMO)
+	$(BIN)/forel train $(DEMO)/tumours.csv --label diagnosis --model $(DEMO)/tumours.forel --names --quiet --report $(DEMO)/report.html
+	$(BIN)/forel evaluate $(DEMO)/tumours_test.csv --model $(DEMO)/tumours.forel
+	$(BIN)/forel explain $(DEMO)/tumours_test.csv --model $(DEMO)/tumours.forel --top 5
+	@echo "--- Generated clicks: 100,000 rows of 39 words, the last 10,000 for testing"
+	$(BIN)/forel dev generate ctr --rows 100000 --output $(DEMO)/clicks.vw
+	head -n 90000 $(DEMO)/clicks.vw > $(DEMO)/train.vw
+	tail -n 10000 $(DEMO)/clicks.vw > $(DEMO)/test.vw
+	$(BIN)/forel train $(DEMO)/train.vw --model $(DEMO)/clicks.forel --certificate --quiet
 	$(BIN)/forel evaluate $(DEMO)/test.vw --model $(DEMO)/clicks.forel
-	$(BIN)/forel inspect $(DEMO)/clicks.forel --top 10
+	@echo "--- Open $(DEMO)/report.html in a browser. Then try a table of your own:"
+	@echo "    $(BIN)/forel peek FILE.csv     shows its columns, and the command to train on it"
 
 survey: $(READY)
 	$(BIN)/forel dev survey --plots figures
@@ -40,10 +47,12 @@ build: $(READY)
 	done
 	$(BIN)/python -m build --no-isolation --wheel --outdir dist $(WHEEL)/package
 
-# Check metadata and contents of the files in dist, and install and use them with each supported Python that is present.
+# Check metadata and contents of the files in dist, and install and use them with each supported Python that is present,
+# on the path or among INTERPRETERS, such as INTERPRETERS=/opt/python/bin/python3.13.
+INTERPRETERS ?=
 release-check: $(READY)
 	$(BIN)/pytest -n 0 tests/project/test_packaging.py
-	$(BIN)/python -m tests.release
+	$(BIN)/python -m tests.release $(INTERPRETERS)
 
 # Workers and the processes that tests start share bytecode, also where the environment says not to write it.
 test test-narrowed: export PYTHONDONTWRITEBYTECODE =

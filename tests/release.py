@@ -30,9 +30,9 @@ def run(*command, cwd, env=OFFLINE):
 
 def interpreters():
     """The supported interpreters that start, by version; a name on the path may be a stub."""
-    found = {}
+    given, found = {pathlib.Path(path).name.removeprefix("python"): path for path in sys.argv[1:]}, {}
     for version in VERSIONS:
-        path = shutil.which(f"python{version}")
+        path = given.get(version) or shutil.which(f"python{version}")
         works = path and subprocess.run([path, "-c", "import venv"], capture_output=True, check=False).returncode == 0
         print(f"Python {version}: {path if works else 'not present'}")
         if works:

@@ -1,7 +1,10 @@
 """Pages of the API reference: the names used most, and one page per public module, from its docstrings."""
 
+import ast
 import importlib
+import importlib.util
 import inspect
+import pathlib
 import pkgutil
 from collections.abc import Iterator
 from types import ModuleType
@@ -9,7 +12,7 @@ from typing import Any
 
 import forel
 
-__all__ = ["FIRST", "front", "modules", "nav", "page"]
+__all__ = ["FIRST", "OPTIONAL", "front", "modules", "nav", "page"]
 
 # The names that most programs use, in the order in which they are needed.
 FIRST = (
@@ -35,6 +38,10 @@ FIRST = (
 
 # Compiled code has no types or examples; the command line has --help.
 EXCLUDED = ("forel.learner.kernels", "forel.data.compiled", "forel.cli")
+
+
+# They import extras that need not be installed; their pages are made from their text, as those of all modules.
+OPTIONAL = ("forel.optax.transformations", "forel.torch.optimizers")
 
 
 def modules() -> Iterator[str]:
@@ -82,7 +89,7 @@ def _signature(name: str, thing: Any) -> str:
 
 def page(name: str) -> str:
     """Markdown page of a module; the page of a package documents its own names and lists its modules."""
-    module = importlib.import_module(name)
+    module = None if name in OPTIONAL else importlib.import_module(name)
     if not hasattr(module, "__path__"):
         return f"# `{name}`\n\n::: {name}\n"
     own = [n for n, thing in vars(module).items() if not n.startswith("_") and _made_in(thing, name)]
@@ -98,7 +105,8 @@ def _made_in(thing: Any, name: str) -> bool:
 
 
 def _first(name: str) -> str:
-    doc = importlib.import_module(name).__doc__ or ""
+    path = importlib.util.find_spec(name).origin
+    doc = ast.get_docstring(ast.parse(pathlib.Path(path).read_text(encoding="utf-8"))) or ""
     return doc.strip().splitlines()[0].replace("|", "\\|")
 
 

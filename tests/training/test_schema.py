@@ -99,6 +99,15 @@ def test_other_rows_are_warned_about_once_with_counts():
     assert warning(model, io.BytesIO("".join(json.dumps(row) + "\n" for row in odd).encode())) == [expected]
 
 
+def test_few_values_just_beyond_the_range_are_no_difference():
+    model = train()
+    high = model.extra["schema"]["age"]["high"]
+    beyond = [{**ROWS[1], "age": high + 1}] * 3
+    assert warning(model, beyond) == []
+    assert "3 of the values of 'age'" in warning(model, [*beyond[1:], {**ROWS[1], "age": 3 * high}])[0]
+    assert "4 of the values of 'age'" in warning(model, [*beyond, *beyond[:1]])[0]
+
+
 def test_missing_new_and_renamed_columns():
     model = train()
     renamed = csv_text(names=("Site", "age", "cost", "click"))

@@ -33,6 +33,7 @@ COMMANDS = {
 # The commands of ``forel dev``.
 DEV = {
     "generate": "Write synthetic examples, and report the best possible loss.",
+    "sample": "Write a small real table as two CSV files.",
     "warm": "Compile and cache code of train, predict, evaluate and convert.",
     "survey": "Recompute and check every result of the survey.",
 }
@@ -105,7 +106,7 @@ def _options(
 for _group, _commands in ((app, COMMANDS), (dev, DEV)):
     for _name, _help in _commands.items():
         _group.command(_name, help=_help)(lambda: None)
-app.add_typer(dev, name="dev", help="Tools: synthetic data, compiling ahead, and the survey.")
+app.add_typer(dev, name="dev", help="Tools: synthetic and sample data, compiling ahead, and the survey.")
 
 
 def _replace_unencodable() -> None:

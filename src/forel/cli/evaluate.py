@@ -6,7 +6,7 @@ import typer
 
 from forel.cli.errors import errors_as_messages, print_problems
 from forel.cli.options import NO_FLAGS, AsJson, Data, Files, ReadingFlags, Threads, source_of
-from forel.cli.printing import jsonable, print_json, print_statements
+from forel.cli.printing import jsonable, print_json, print_statements, say_where_terms_are
 from forel.markup import number_text
 
 
@@ -55,3 +55,4 @@ def evaluate(
             console.print(confusion_table(found.report))
         print_statements(found.statements)
         print_problems(found.problems)
+        say_where_terms_are()

@@ -13,7 +13,15 @@ if TYPE_CHECKING:
     from forel.training.metrics import Report
     from forel.training.statements import Statements
 
-__all__ = ["jsonable", "mixture_summary", "print_json", "print_statements", "say", "signed"]
+__all__ = [
+    "jsonable",
+    "mixture_summary",
+    "print_json",
+    "print_statements",
+    "say",
+    "say_where_terms_are",
+    "signed",
+]
 
 
 def say(text: str, err: bool = True) -> None:
@@ -21,6 +29,11 @@ def say(text: str, err: bool = True) -> None:
     from forel.markup import clean
 
     typer.echo(clean(text), err=err)
+
+
+def say_where_terms_are(stderr: bool = False) -> None:
+    """Name the page that explains what was printed."""
+    say("What do these mean? docs/guide/glossary.md", stderr)
 
 
 def print_json(value: Any, stderr: bool = False) -> None:

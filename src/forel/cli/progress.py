@@ -7,7 +7,14 @@ from typing import IO
 
 from forel.cli.errors import print_problems
 from forel.cli.outputs import Saved
-from forel.cli.printing import jsonable, mixture_summary, print_json, print_statements, say
+from forel.cli.printing import (
+    jsonable,
+    mixture_summary,
+    print_json,
+    print_statements,
+    say,
+    say_where_terms_are,
+)
 from forel.markup import counted, number_text
 from forel.training.model import Model
 from forel.training.progress import Progress
@@ -134,3 +141,4 @@ def print_summary(trained: Model, saved: Saved, certified: bool, as_json: bool, 
         say(f"Serving: {saved.choice}.", stderr)
     if saved.path is not None:
         say(f"Model: {saved.path}", stderr)
+    say_where_terms_are(stderr)

@@ -22,6 +22,7 @@ __all__ = ["SchemaCheck", "SchemaOfRun"]
 
 MIN_ROWS = 100  # without a header, a key counts as missing after this many rows without it
 SHOWN = 5  # columns in a message
+FEW, FEW_OF_ROWS = 3, 0.02  # values beyond the range of training, by less than half of its width
 
 
 class SchemaOfRun(Transform):
@@ -114,7 +115,8 @@ class SchemaCheck:
     def __init__(self, schema: Mapping[str, Mapping[str, Any]] | None, options: ReadOptions) -> None:
         self.schema, self.options = schema or {}, options
         ranges = {name: (one["low"], one["high"]) for name, one in self.schema.items() if "low" in one}
-        self._outside = Outside(ranges, options.bits)
+        wide = {name: (low - (high - low) / 2, high + (high - low) / 2) for name, (low, high) in ranges.items()}
+        self._outside, self._far = Outside(ranges, options.bits), Outside(wide, options.bits)
         self._rows = 0
 
     def count(self, block: Block) -> None:
@@ -125,6 +127,7 @@ class SchemaCheck:
         """Add the rows of a block; ``kinds`` has the columns seen so far."""
         self.count(block)
         found = self._outside.add(block)
+        self._far.add(block)
         if self.schema and kinds.seen.header and not kinds.seen.names & {*self.schema, *self._declared}:
             known = ", ".join(sorted({*self.schema, *self._declared}))
             got = ", ".join(sorted(kinds.seen.names)) or "none"
@@ -143,9 +146,12 @@ class SchemaCheck:
         """Return how the rows differ from those of training; None if they do not."""
         if not self.schema:
             return None
+        # The extremes of some rows are seldom those of all: a few values just beyond them are no difference.
         outside = [
             f"{count:,} of the values of {name!r} are not {self._range(name)}, such as {self._shown(name, example)}"
-            for name, (count, example) in self._outside.found.items()
+            for name, (count, first) in self._outside.found.items()
+            for example in [self._far.found.get(name, (0, first))[1]]
+            if name in self._far.found or count > max(FEW, FEW_OF_ROWS * self._rows)
         ]
         dates = {*self.options.dates, *(name for name, one in self.schema.items() if one["kind"] == DATE)}
         words = [

@@ -101,9 +101,10 @@ def test_figures_are_those_of_the_command(written):
 
 def test_every_figure_has_a_text_alternative(written):
     tree = Tree(written[1])
-    titles = ["Loss over rows", "Calibration", "Loss of other linear models"]
+    decisions = ["Ranking: ROC", "Decisions: precision and recall"]
+    titles = ["Loss over rows", *decisions, "Calibration", "Loss of other linear models"]
     headings = [text for _, text in tree.all("h2")]
-    assert headings == [*titles, "Largest contributions", "Largest columns", "Problems", "Settings", "Command"]
+    assert headings == ["Largest columns", *titles, "Largest contributions", "Problems", "Settings", "Command"]
     pictures = [text for attributes, text in tree.all("svg") if attributes.get("role") == "img"]
     assert [next(t for t in titles if text.startswith(t)) for text in pictures] == titles
     assert len(tree.all("desc")) == len(titles)
@@ -111,6 +112,20 @@ def test_every_figure_has_a_text_alternative(written):
     assert all(a.get("aria-hidden") or a.get("role") == "img" for a, _ in tree.all("svg"))
     ((attributes, _),) = tree.all("html")
     assert attributes["lang"] == "en"
+
+
+def test_residuals_are_those_of_evenly_spaced_rows_before_learning():
+    rng = np.random.default_rng(0)
+    rows = [{"x": x, "y": float(x + rng.normal())} for x in rng.normal(size=2500)]
+    seen = []
+    history = History()
+
+    def record(progress):
+        history(progress)
+        seen.extend(zip(progress.block.labels.tolist(), progress.margins.tolist(), strict=True))
+
+    train(rows, Settings("squared"), label="y", bits=8, block_bytes=2000, progress=record)
+    assert history.sample == seen[::4]  # at most 1,000 of 2,500
 
 
 def test_the_bound_is_plotted_from_where_it_is_below_the_loss():
@@ -208,9 +223,9 @@ def test_any_name_is_text(small, name, command):
 @pytest.mark.parametrize(
     ("loss", "titles"),
     [
-        ("logistic", ["Loss over rows", "Calibration"]),
-        ("hinge", ["Loss over rows"]),
-        ("squared", ["Loss over rows"]),
+        ("logistic", ["Loss over rows", "Ranking: ROC", "Decisions: precision and recall", "Calibration"]),
+        ("hinge", ["Loss over rows", "Ranking: ROC", "Decisions: precision and recall"]),
+        ("squared", ["Loss over rows", "Residuals"]),
     ],
 )
 def test_what_makes_no_sense_for_a_loss_is_left_out(loss, titles):
@@ -218,11 +233,14 @@ def test_what_makes_no_sense_for_a_loss_is_left_out(loss, titles):
     rows = [{"x": x, "y": float(x + rng.normal() > 0)} for x in rng.normal(size=300)]
     text = page(*reported(rows, Settings(loss), label="y"))
     assert [title for _, title in Tree(text).all("h2")] == [
+        "Largest columns",
         *titles,
         "Largest contributions",
-        "Largest columns",
         "Settings",
     ]
+    verdicts = [text for a, text in Tree(text).all("p") if a.get("class") == "verdict"]
+    assert len(verdicts) == (loss != "hinge")  # a hinge loss has no base rate
+    assert all(one.startswith("Predictions ") and one.endswith("(progressive rows).") for one in verdicts)
     assert ("AUC" in text) == (loss != "squared")
     assert ("nats" in text) == (loss == "logistic")
     assert_alone(text)

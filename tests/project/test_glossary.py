@@ -62,6 +62,8 @@ def test_every_printed_term_is_in_the_glossary(kind, table):
     file, *options = RUNS[kind]
     model = ("--model", "m", "--bits", "6", "--quiet")
     shown = run("peek", file) + run("train", file, *options, *model) + run("evaluate", file, "--model", "m")
+    if kind == "two classes":
+        shown += run("evaluate", file, "--model", "m", "--threshold", "f1")
     shown += run("inspect", "m") + run("explain", file, "--model", "m")
     found = {term for term in printed_terms(shown) if not NOT_TERMS.search(term)}
     assert {"rows", "weight", "feature"} <= found  # terms are found at all

@@ -30,6 +30,12 @@ def predict(
         float | None,
         typer.Option(help="Write the ends of an interval too, of the level of training.", show_default=False),
     ] = None,
+    threshold: Annotated[
+        str | None,
+        typer.Option(
+            help="Write 1 where the prediction is at least this number, or cost:5 if a miss costs 5 false alarms."
+        ),
+    ] = None,
     data: Data = None,
     test: Annotated[bool, typer.Option("-t", help="No effect; predict never learns.", rich_help_panel=VW)] = False,
     reading: ReadingFlags = NO_FLAGS,
@@ -62,6 +68,8 @@ def predict(
             stored.intervals(np.zeros(0), interval)  # raises for a model without them
         several = names is not None or probabilities
         apply_link = prediction_link(stored, probabilities) if several else link_named(link, stored.settings)
+        if threshold is not None:
+            apply_link = _decide(apply_link, threshold, several)
         columns = names if probabilities else None
         with prediction_writer(output) as write:
             problems = Problems()
@@ -75,6 +83,19 @@ def predict(
                 write(block, values, columns)
         if problems.count:
             print_problems(problems)
+
+
+def _decide(link: Any, rule: str, several: bool) -> Any:
+    """Return the function from margins to decisions, 1 or 0."""
+    import numpy as np
+
+    from forel.training.thresholds import decision_threshold
+    from forel.validation import refuse
+
+    if several:
+        raise refuse("--threshold", rule, "none for several classes, or with --probabilities")
+    value = decision_threshold(rule)
+    return lambda margins: (link(margins) >= value).astype(np.float32)
 
 
 def link_named(name: str, settings: Any) -> Any:

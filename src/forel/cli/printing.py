@@ -81,4 +81,4 @@ def mixture_summary(model: "Learner") -> dict[str, Any] | None:
 
 def jsonable(report: "Report | None") -> Any:
     """Return a report as a JSON value."""
-    return None if report is None else asdict(report)
+    return None if report is None else report.to_json()

@@ -12,7 +12,7 @@ from forel.report import plots
 from forel.store.atomic import atomic_writer
 from forel.training.history import History
 from forel.training.model import Model
-from forel.training.scores import Score, scores, time_sentence
+from forel.training.scores import Score, scores, time_sentence, verdict
 from forel.training.slices import SliceTable
 
 __all__ = ["document", "page", "write_report"]
@@ -52,15 +52,16 @@ def page(trained: Model, history: History, *, source: Sequence[str] = (), comman
     main = tag(
         "main",
         tag("h1", "Training report"),
+        *_verdict(measured),
+        None if run.leak is None else tag("p", f"Warning: {run.leak}.", class_="warning"),
         tag("p", _lead(trained, source)),
         _metrics(measured, loss),
         *(tag("p", f"{one}.") for one in measured),
-        None if run.leak is None else tag("p", f"Warning: {run.leak}."),
+        _columns(trained),
         tag("div", *_figures(trained, history), class_="figures"),
-        _experts(trained),
         *(_slices(one, loss) for one in run.slices),
         _contributions(trained),
-        _columns(trained),
+        _experts(trained),
         _problems(trained),
         tag("section", tag("h2", "Settings"), _settings(trained, source)),
         tag("section", tag("h2", "Command"), tag("pre", command)) if command else None,
@@ -81,6 +82,13 @@ def document(title: str, main: Element) -> str:
         tag("style", (files("forel.report") / "style.css").read_text("utf-8")),
     )
     return "<!DOCTYPE html>\n" + html(tag("html", head, tag("body", main), lang="en")) + "\n"
+
+
+def _verdict(measured: Sequence[Score]) -> list[Element]:
+    """Return the sentence to read first, about the rows that say most about new ones."""
+    last = measured[-1] if measured[-1].name.startswith("held out") else measured[0]
+    found = verdict(last.report)
+    return [] if found is None else [tag("p", f"{found} ({last.name} rows).", class_="verdict")]
 
 
 def _lead(trained: Model, source: Sequence[str]) -> str:
@@ -115,7 +123,14 @@ def _figures(trained: Model, history: History) -> list[Element | None]:
     """Return the plots; the certificate is a sentence where it has no curve."""
     run, loss, curves = trained.training, trained.learner.settings.title, history.curves
     unit = loss if trained.report.entropy is None else f"{loss} (nats)"
-    figures = [plots.losses(curves["loss"], unit), plots.calibration(trained.report)]
+    report = trained.report
+    figures = [
+        plots.losses(curves["loss"], unit, report.weighted),
+        plots.roc(report),
+        plots.precision_recall(report),
+        plots.calibration(report),
+        plots.residuals(history.sample) if report.rmse is not None else None,
+    ]
     guarantee = trained.learner.guarantee()
     if curves.get("shares") and guarantee is not None:
         figures.append(plots.mixture(curves["shares"], str(guarantee)))

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from forel.learner.loss_floor import Frontier
 from forel.markup import Element, counted, number_text, table, tag
 from forel.training.history import Curve
-from forel.training.metrics import Report
+from forel.training.metrics import Report, format_auc
 
 __all__ = [
     "Axis", "Series", "axis_for", "calibration", "figure", "frontier", "linear_axis", "log_axis", "losses", "mixture",
-    "regret", "tick_text",
+    "precision_recall", "regret", "residuals", "roc", "tick_text",
 ]  # fmt: skip
 
 LOG_RATIO = 10.0  # an axis is logarithmic from this ratio of its ends on
@@ -24,6 +24,7 @@ LEFT, RIGHT, TOP, BOTTOM = 52.0, 20.0, 30.0, 46.0
 MAX_DOTTED = 12  # points of a curve whose points are dots
 LINE_STYLES = ("line one", "line two", "line three")
 ROWS = "rows learned from"
+MAX_RESIDUALS, MIN_DOUBLING = 300, 100  # dots of a plot, and rows
 
 
 @dataclass(frozen=True)
@@ -150,9 +151,11 @@ def _drawn(x: Axis, y: Axis, series: Sequence[Series]) -> list[Element]:
     return drawn
 
 
-def losses(curves: Mapping[str, Curve], unit: str) -> Element | None:
+def losses(curves: Mapping[str, Curve], unit: str, weighted: bool = False) -> Element | None:
     """Return the plot of the loss over rows."""
     text = "Each row is predicted before the model learns from it, so this is the loss of unseen rows."
+    if weighted is False and (found := doubling(curves.get("average", Curve()))) is not None:
+        text = f"{text} {found} Where the loss still falls, more rows help."
     names = {"average": "average", "since": "since the previous point", "held out": "held out"}
     return _over_rows("Loss over rows", text, curves, names, f"average {unit}")
 
@@ -228,6 +231,89 @@ def calibration(report: Report) -> Element | None:
     rows = [(number_text(b.weight), f"{b.predicted:.4f}", f"{b.actual:.4f}") for b in report.table]
     as_table = table("Predicted and actual, by decile", columns, rows)
     return figure("Calibration", text, x, y, series, tag("details", tag("summary", "As a table"), as_table))
+
+
+def roc(report: Report) -> Element | None:
+    """Return the ROC curve."""
+    if report.thresholds is None:
+        return None
+    points = [(1.0, 1.0), *((one.false_alarms, one.recall) for one in report.thresholds.points()), (0.0, 0.0)]
+    x, y = linear_axis("part of the negative rows that is flagged", [0.0, 1.0]), linear_axis("recall", [0.0, 1.0])
+    series = [
+        Series("model", "line one", points, dots=False),
+        Series("by chance", "line faint", [(0.0, 0.0), (1.0, 1.0)], dots=False),
+    ]
+    auc = (
+        ""
+        if report.auc is None
+        else f" The area below the curve is the AUC, {format_auc(report.auc, report.auc_error or 0.0)}."
+    )
+    return figure("Ranking: ROC", f"Each point is a threshold; rows at or above it are flagged.{auc}", x, y, series)
+
+
+def precision_recall(report: Report) -> Element | None:
+    """Return the curve of precision and recall, with a table of thresholds."""
+    if report.thresholds is None:
+        return None
+    found = [one for one in report.thresholds.points() if one.flagged]
+    rate = found[0].positives / found[0].rows
+    x, y = linear_axis("recall", [0.0, 1.0]), linear_axis("precision", [0.0, 1.0])
+    best = report.thresholds.best("f1")
+    series = [
+        Series("model", "line one", [(one.recall, one.precision) for one in found], dots=False),
+        Series(f"best F1: {best.f1:.3f} at {best.value:.3g}", "line two", [(best.recall, best.precision)], line=False),
+        Series("flagging all", "line faint", [(0.0, rate), (1.0, rate)], dots=False),
+    ]
+    chosen = [report.thresholds.best(f"cost:{cost}") for cost in (10, 5, 2, 1, 0.5)]
+    rules = [*(f"a miss costs {cost} false alarms" for cost in (10, 5, 2, 1, 0.5)), "best F1"]
+    rows = [
+        (rule, f"{one.value:.4g}", number_text(one.flagged), f"{one.precision:.4f}", f"{one.recall:.4f}")
+        for rule, one in zip(rules, [*chosen, best], strict=True)
+    ]
+    thresholds = table("Thresholds for decisions", ("if", "threshold", "flagged", "precision", "recall"), rows)
+    text = "Precision is the part of flagged rows that is positive, recall the part of positive rows that is flagged."
+    return figure("Decisions: precision and recall", text, x, y, series, thresholds)
+
+
+def residuals(sample: Sequence[tuple[float, float]]) -> Element | None:
+    """Return labels minus predictions over predictions."""
+    points = [(prediction, label - prediction) for label, prediction in sample]
+    points = [point for point in points if all(map(math.isfinite, point))]
+    if len(points) < MAX_DOTTED:
+        return None
+    x = linear_axis("prediction", [first for first, _ in points])
+    y = linear_axis("label minus prediction", [0.0, *(second for _, second in points)])
+    series = [
+        Series("row", "line one", points[:: math.ceil(len(points) / MAX_RESIDUALS)], line=False),
+        Series("no error", "line faint", [(x.low, 0.0), (x.high, 0.0)], dots=False),
+    ]
+    spread = sorted(abs(second) for _, second in points)
+    half, most = (number_text(spread[min(int(part * len(spread)), len(spread) - 1)]) for part in (0.5, 0.9))
+    text = f"Evenly spaced rows, each predicted before it was learned from: half are within {half}, 90 % within {most}."
+    return figure("Residuals", text, x, y, series)
+
+
+def doubling(average: Curve) -> str | None:
+    """Return how the last doubling of rows changed the loss; None with few points.
+
+    >>> doubling(Curve([25, 50, 100], [0.8, 0.6, 0.5]))
+    'Rows 51 to 100 had an average loss of 0.4000, rows 26 to 50, before them, of 0.4000.'
+    """
+    if len(average.rows) < 3 or average.rows[-1] < MIN_DOUBLING:
+        return None
+    total = [rows * value for rows, value in _points(average)]
+    last = len(total) - 1
+    half, quarter = (
+        min(range(last), key=lambda k: abs(average.rows[k] - part * average.rows[last])) for part in (0.5, 0.25)
+    )
+    if not quarter < half < last:
+        return None
+    means, spans = [], []
+    for low, high in ((half, last), (quarter, half)):
+        rows = average.rows[high] - average.rows[low]
+        means.append(number_text((total[high] - total[low]) / rows, decimals=4))
+        spans.append(f"{average.rows[low] + 1:,} to {average.rows[high]:,}")
+    return f"Rows {spans[0]} had an average loss of {means[0]}, rows {spans[1]}, before them, of {means[1]}."
 
 
 def _points(curve: Curve) -> list[tuple[int, float]]:

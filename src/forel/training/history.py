@@ -4,6 +4,8 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from forel.theory.norms import L2, LINF
 from forel.training.progress import Progress
 
@@ -11,6 +13,7 @@ __all__ = ["Curve", "History", "Probe", "certificate_values", "mixture_weights"]
 
 Probe = Callable[[Progress], Mapping[str, float]]
 LOSS_SPACING = 2**0.25  # ratio of rows between two points of a loss curve
+SAMPLE = 1000  # rows whose residuals are shown
 PROBE_SPACING = 2.0  # likewise for probes, some of which read the whole model
 
 
@@ -60,6 +63,9 @@ class History:
         self._last: Progress | None = None
         self._next_loss = self._next_probe = 0.0  # rows at which the next point is due
         self._before = 0.0, 0.0  # weight and sum of losses at the previous point
+        # Labels and predictions of every ``_stride``-th row of the first pass: at most SAMPLE of them.
+        self.sample: list[tuple[float, float]] = []
+        self._stride, self._seen = 1, 0
 
     @property
     def reads_model(self) -> bool:
@@ -71,6 +77,8 @@ class History:
         before, self._last = self._last, progress
         if before is not None and before.pass_number == 1 < progress.pass_number:
             self._add_losses(before)
+        if progress.pass_number == 1:
+            self._add_sample(progress)
         if progress.pass_number == 1 and progress.rows >= self._next_loss:
             self._next_loss = LOSS_SPACING * progress.rows
             self._add_losses(progress)
@@ -85,6 +93,19 @@ class History:
                 self._add_losses(self._last)
             self._add_probes(self._last)
             self._last = None
+
+    def _add_sample(self, progress: Progress) -> None:
+        """Keep evenly spaced rows, whatever the blocks."""
+        labels, margins = progress.block.labels, progress.margins
+        if margins.ndim > 1:
+            return
+        first = -self._seen % self._stride
+        predictions = progress.model.settings.link(margins[first :: self._stride])
+        pairs = zip(labels[first :: self._stride].tolist(), np.asarray(predictions).tolist(), strict=True)
+        self.sample += pairs
+        self._seen += labels.size
+        while len(self.sample) > SAMPLE:
+            self.sample, self._stride = self.sample[::2], 2 * self._stride
 
     def _add_losses(self, progress: Progress) -> None:
         total, holdout = progress.progressive.running.total, progress.holdout.running.total

@@ -9,7 +9,7 @@ and limits the digits that are printed. How much the area would vary between sam
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from forel.losses import MarginLoss
 from forel.losses.margin import Mixing
 from forel.markup import number_text
+from forel.training.thresholds import Thresholds
 
 __all__ = [
     "LIMIT",
@@ -139,7 +140,7 @@ class RunningTotals:
 
 
 BINS, LIMIT = 1 << 16, 16.0
-TABLES = ("table", "confusion")  # not in the representation of a report
+TABLES = ("table", "confusion", "thresholds")  # not in the representation of a report
 
 
 @dataclass(frozen=True)
@@ -178,6 +179,7 @@ class Report:
     baseline_accuracy : accuracy of always predicting the commonest class
     classes : names of several classes
     confusion : total weight by actual class, a row each, and predicted class
+    thresholds : precision, recall and false alarms at each threshold; None without two classes
     """
 
     rows: int
@@ -201,6 +203,13 @@ class Report:
     auc_se: float | None = None
     deviance: float | None = None
     weighted: bool = False
+    thresholds: Thresholds | None = field(default=None, repr=False, compare=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the metrics as JSON, without those of thresholds."""
+        found = asdict(replace(self, thresholds=None))
+        del found["thresholds"]
+        return found
 
     def __repr__(self) -> str:
         known = ((one.name, getattr(self, one.name)) for one in fields(self) if one.name not in TABLES)
@@ -364,6 +373,7 @@ class Metrics:
         sums, bins, errors = self._sums, self._bins, self._errors
         report = replace(_report(self.kind, sums, bins), weighted=bool(errors[6]))
         if self.kind != "number":
+            report = replace(report, thresholds=Thresholds.of_margins(bins, LIMIT, self.link))
             once = not report.weighted and not errors[0]
             return replace(report, auc_se=auc_standard_error(bins[0] - bins[1], bins[1])) if once else report
         if not report.weight > 0 or np.isnan(errors[:5]).any():

@@ -1,7 +1,7 @@
 """What a run of training, or an evaluation, measured."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -121,4 +121,4 @@ class Evaluation:
 
 def _json(report: Report) -> dict[str, Any]:
     """Return the metrics of a report that models store; JSON has no NaN."""
-    return {name: value for name, value in asdict(report).items() if name not in NOT_STORED and value == value}
+    return {name: value for name, value in report.to_json().items() if name not in NOT_STORED and value == value}

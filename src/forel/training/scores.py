@@ -1,12 +1,13 @@
 """What is said about scores: each column of a table of metrics, with the rows and the model that it is about."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
-from forel.markup import counted
-from forel.training.metrics import Report
+from forel.markup import counted, number_text
+from forel.training.metrics import Report, format_auc
 
-__all__ = ["Score", "mixture_sentence", "scores", "time_sentence"]
+__all__ = ["Score", "mixture_sentence", "scores", "time_sentence", "verdict"]
 
 
 MIN_ROWS, WORSE = 100, 0.2  # rows to compare two models on, and by which fraction of the loss one is worse
@@ -72,6 +73,45 @@ def mixture_sentence(trained: Any) -> str | None:
     # A model that was trained before has learned from other rows too.
     fewer = f"; the scores above are about the {counted(trained.report.rows, 'row')} of this run"
     return f"{proved}{fewer if proved.rounds != trained.report.rows else ''}"
+
+
+def verdict(report: Report) -> str | None:
+    """Return how good predictions are, against those that know the mean label alone; None where that says nothing.
+
+    Percentages are rounded down.
+
+    >>> verdict(Report(100, 100.0, 0.3, 0.6, auc=0.91234))
+    'Predictions remove 40% of the loss of always predicting the mean label, 0.3000 instead of 0.5000; AUC 0.9123'
+    >>> verdict(Report(100, 100.0, 0.6, 1.2))
+    'Predictions are no better than always predicting the mean label, whose loss is 0.5000 rather than 0.6000'
+    >>> verdict(Report(9, 9.0, 2.0, None, rmse=2.0, baseline_rmse=4.0, r2=0.75))
+    'Predictions explain 75% of the variance of labels: RMSE 2, and 4 for the mean label'
+    >>> verdict(Report(9, 9.0, 0.5, None, accuracy=0.808, baseline_accuracy=0.5))
+    'The predicted class is right in 80% of rows, and the commonest class in 50%'
+    """
+    if report.accuracy is not None and report.baseline_accuracy is not None:
+        common = _percent(report.baseline_accuracy)
+        return (
+            f"The predicted class is right in {_percent(report.accuracy)} of rows, and the commonest class in {common}"
+        )
+    if report.r2 is not None and report.rmse is not None and report.baseline_rmse is not None:
+        errors = f"RMSE {number_text(report.rmse)}, and {number_text(report.baseline_rmse)} for the mean label"
+        if report.r2 <= 0:
+            return f"Predictions are no better than the mean label: {errors}"
+        return f"Predictions explain {_percent(report.r2)} of the variance of labels: {errors}"
+    if report.entropy is None or not report.entropy > 0:
+        return None
+    base = report.loss / report.entropy
+    if report.entropy >= 1:
+        known = f"whose loss is {base:.4f} rather than {report.loss:.4f}"
+        return f"Predictions are no better than always predicting the mean label, {known}"
+    removed = f"{_percent(1 - report.entropy)} of the loss of always predicting the mean label"
+    auc = "" if report.auc is None else f"; AUC {format_auc(report.auc, report.auc_error or 0.0)}"
+    return f"Predictions remove {removed}, {report.loss:.4f} instead of {base:.4f}{auc}"
+
+
+def _percent(part: float) -> str:
+    return f"{math.floor(100 * part + 1e-9)}%"
 
 
 def time_sentence(seconds: float, compiling: float, rows: int) -> str:

@@ -7,7 +7,7 @@ The first 500 values of a column are counted separately, and all later ones as "
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,7 @@ class SliceTable:
         """Return the table as JSON values; None where a metric is not defined."""
         values = []
         for one in self.slices:
-            measured = {name: v for name, v in asdict(one.report).items() if v == v and v not in (None, ())}
+            measured = {name: v for name, v in one.report.to_json().items() if v == v and v not in (None, ())}
             measured.pop("table", None)
             values.append({"value": one.value, **measured})
         return {"column": self.column, "values": values}

@@ -12,7 +12,7 @@ from typing import Any
 
 import forel
 
-__all__ = ["FIRST", "OPTIONAL", "front", "modules", "nav", "page"]
+__all__ = ["FIRST", "front", "modules", "nav", "page"]
 
 # The names that most programs use, in the order in which they are needed.
 FIRST = (

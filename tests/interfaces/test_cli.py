@@ -163,7 +163,7 @@ def test_inspect_shows_what_each_expert_and_kind_contributes(tmp_path, interpret
     assert [one["without"] for one in found["kinds"]] == [one.without for one in explained.kinds]
     assert found["exact"]
     assert found["settings"][0]["behind"] == 0
-    shown = run("inspect", model, COLUMNS="200").stdout
+    shown = run("inspect", model, "--details", COLUMNS="200").stdout
     for text in (explained.guarantee, "behind the best", "without it", explained.expert_rows()[0][0]):
         assert text in shown
 

@@ -64,7 +64,7 @@ def test_every_printed_term_is_in_the_glossary(kind, table):
     shown = run("peek", file) + run("train", file, *options, *model) + run("evaluate", file, "--model", "m")
     if kind == "two classes":
         shown += run("evaluate", file, "--model", "m", "--threshold", "f1")
-    shown += run("inspect", "m") + run("explain", file, "--model", "m")
+    shown += run("inspect", "m", "--details") + run("explain", file, "--model", "m")
     found = {term for term in printed_terms(shown) if not NOT_TERMS.search(term)}
     assert {"rows", "weight", "feature"} <= found  # terms are found at all
     assert not found - TERMS, sorted(found - TERMS)

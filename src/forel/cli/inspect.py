@@ -14,11 +14,17 @@ from forel.markup import counted, number_text
 
 MAX_COLUMNS = 20  # of a schema that is printed
 MAX_KEYS = 20
+MAX_LARGEST = 5  # columns, without --details
+DETAILS = ("report", "names", "slots that names share", "norm, bias included")
+SHORT = 120  # characters of a fact, without --details
 
 
 def inspect(
     model: Annotated[str, typer.Argument(help="A model file.")],
-    top: Annotated[int, typer.Option(help="Number of largest weights to show.", min=0)] = 20,
+    top: Annotated[int, typer.Option(help="Number of largest weights to show.", min=0)] = 8,
+    details: Annotated[
+        bool, typer.Option("--details", help="Show all facts, and all experts and their kinds.")
+    ] = False,
     as_json: AsJson = False,
     key: Key = None,
 ) -> None:
@@ -57,21 +63,28 @@ def inspect(
                 shown = {k: _count_kinds(v) if k == "kinds" else _text(v) for k, v in value.items() if v is not None}
                 if name == "schema":
                     shown = {k: _column_text(column) for k, column in islice(value.items(), MAX_COLUMNS)}
-                table.add_row(name, escape(", ".join(f"{k}={v}" for k, v in shown.items())))
-            elif name not in ("weights", "columns", "measure") and value is not None:
+                text = ", ".join(f"{k}={v}" for k, v in shown.items())
+                if details or (name not in DETAILS and len(text) <= SHORT):
+                    table.add_row(name, escape(text))
+            elif (
+                name not in ("weights", "columns", "measure") and value is not None and (details or name not in DETAILS)
+            ):
                 # Metrics are those of the first pass of one run.
                 more = name == "rows" and (found.get("report") or {}).get("rows", value) != value
-                table.add_row(name + ", in all passes and runs" * more, escape(_text(value)))
+                text = _text(value)
+                table.add_row(name + ", in all passes and runs" * more, escape(text if details else _short(text)))
         console.print(table)
         explanation = stored.inspect().mixture
         if explanation is not None:
-            for each in expert_tables(explanation):
-                console.print(each)
-            for note in (*explanation.notes, "Weights below are those of the best setting or filter."):
+            if details:
+                for each in expert_tables(explanation):
+                    console.print(each)
+            notes = explanation.notes if details else explanation.notes[-1:]
+            for note in (*notes, "Weights below are those of the best setting or filter."):
                 say(note, err=False)
         if found["columns"]:
             spreads = Table("column", "features", "std. dev. of its contribution", title="largest columns")
-            for column in found["columns"][:top]:
+            for column in found["columns"][: top if details else MAX_LARGEST]:
                 spreads.add_row(escape(column["column"]), f"{column['features']:,}", f"{column['spread']:.4f}")
             console.print(spreads)
         several = any("class" in weight for weight in found["weights"])
@@ -86,6 +99,12 @@ def inspect(
         console.print(largest)
         if stored.estimator is None and not all(weight["name"] for weight in found["weights"]):
             say("Slots without a name: forel train --names keeps names.", err=False)
+        if not details:
+            say("All facts, and all experts: forel inspect --details.", err=False)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= SHORT else f"{text[:SHORT].rstrip(', ')} … (--details)"
 
 
 def _print_keys(stored: Any, as_json: bool) -> None:

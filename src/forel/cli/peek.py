@@ -10,6 +10,8 @@ from forel.cli.options import NO_FLAGS, AsJson, ReadingFlags
 from forel.cli.printing import print_json, say
 from forel.markup import counted
 
+MAX_COLUMNS = 18  # of a table, so that a screen shows the command as well
+
 SEPARATOR_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe", " ": "space"}
 
 
@@ -76,11 +78,15 @@ def _print(found: Any, command: str | None) -> None:
     )
     if found.columns:
         table = Table("column", "kind", "distinct", "missing", "examples")
-        for column in found.columns:
+        listed = found.columns if len(found.columns) <= MAX_COLUMNS else found.columns[: MAX_COLUMNS - 1]
+        others = found.columns[len(listed) :]
+        for column in (*listed, *(one for one in others if one.name == found.label)):
             kind = "label" if column.name == found.label else column.kind
             counts = f"{column.distinct:,}", f"{column.missing:,}"
             table.add_row(escape(column.name), kind, *counts, escape(", ".join(column.examples)))
         console.print(table)
+        if others:
+            say(f"{counted(len(others), 'further column')}; --json lists all.", err=False)
         if found.words is not None:
             say(f"Labels: {found.words.summary()}.", err=False)
         elif found.positive is not None:

@@ -43,9 +43,10 @@ HEADED = 0.9  # of the values of a column that are numbers, for a word above the
 # Common names of labels, the most certain first.
 LABELS = (
     "label", "target", "y", "class", "click", "clicked", "churn", "churned", "income", "outcome", "response", "is_spam",
-    "spam", "survived", "species", "category", "topic", "fraud", "converted", "conversion", "default", "rating",
-    "cnt", "count", "price",
+    "spam", "survived", "species", "fraud", "is_fraud", "converted", "conversion", "default", "bought", "purchased",
+    "subscribed", "exited", "attrition", "diagnosis", "category", "topic", "rating", "quality", "cnt", "count", "price",
 )  # fmt: skip
+AMOUNTS = frozenset({"rating", "quality", "cnt", "count", "price"})  # features as often as labels
 DECIMAL_COMMA, WHOLE = re.compile(r"[-+]?[0-9]+,[0-9]+"), re.compile(r"[-+]?[0-9]+")
 FORMATTED = re.compile(r"[-+(]?[$€£¥]? ?[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)? ?[%$€£¥]?\)?")
 Row = Mapping[str, Any]
@@ -421,14 +422,16 @@ def _guess(columns: Sequence[ColumnSummary], rows: int) -> str | None:
     """Return the column of labels: by its name, or the last, first or only one with two values, or with few words."""
     spelled = {c.name: re.sub(r"\W+", "_", c.name.lower()).strip("_") for c in columns}  # Is spam? is is_spam
     named = [(LABELS.index(spelled[c.name]), c) for c in columns if spelled[c.name] in LABELS]
+    sure = sorted(((k, c) for k, c in named if LABELS[k] not in AMOUNTS), key=lambda pair: pair[0])
     few = [c for c in columns if c.kind == "category" and 2 < c.distinct <= min(MOST_CLASSES, rows // 5)]
     two = [c for c in columns if c.distinct == 2]
     usual = [c for c in two if {*c.examples} <= {"0", "1", "-1"} or all(word_sign(word) for word in c.examples)]
     choices: list[Callable[[], ColumnSummary | None]] = [
         lambda: min(((k, c) for k, c in named if c.distinct == 2), key=lambda pair: pair[0], default=(0, None))[1],
-        lambda: min(((k, c) for k, c in named if c.kind == "number"), key=lambda pair: pair[0], default=(0, None))[1],
-        lambda: min(((k, c) for k, c in named if c in few), key=lambda pair: pair[0], default=(0, None))[1],
+        lambda: next((c for _, c in sure if c.kind == "number"), None),
+        lambda: next((c for _, c in sure if c in few), None),
         lambda: columns[-1] if columns and columns[-1] in usual else None,
+        lambda: min(((k, c) for k, c in named if c.kind == "number"), key=lambda pair: pair[0], default=(0, None))[1],
         lambda: columns[0] if columns and columns[0] in usual else None,
         lambda: columns[-1] if columns and columns[-1] in two else None,
         lambda: columns[0] if columns and columns[0] in two else None,

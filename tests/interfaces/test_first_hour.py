@@ -1,0 +1,102 @@
+"""The first hour: ten kinds of raw files go to an evaluated model with two commands, and answers fit a screen."""
+
+import csv
+import gzip
+import io
+import json
+import pathlib
+import re
+import shlex
+import zipfile
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from forel.cli.app import COMMANDS, app, load_command
+
+ROWS, SCREEN = 240, 40
+
+
+def run(*words):
+    done = CliRunner(env={"COLUMNS": "80", "NO_COLOR": "1"}).invoke(app, list(map(str, words)))
+    assert done.exit_code == 0, (words, done.output, done.exception)
+    return done.stdout
+
+
+def visits():
+    """Rows whose label follows from the site and the price, but for one in eight."""
+    rng = np.random.default_rng(0)
+    for k in range(ROWS):
+        site, price = ("news", "shop", "blog")[rng.integers(3)], round(float(rng.uniform(1, 5000)), 2)
+        bought = (site == "shop") ^ (rng.random() < 0.125)
+        yield {"when": f"2024-03-{1 + k % 28:02d} 12:{k % 60:02d}", "site": site, "price": price, "bought": bought}
+
+
+def table(separator=",", price=str, yes=("no", "yes"), header=True, end="\n"):
+    file = io.StringIO()
+    writer = csv.writer(file, delimiter=separator, lineterminator=end)
+    if header:
+        writer.writerow(["when", "site", "price", "bought"])
+    writer.writerows([row["when"], row["site"], price(row["price"]), yes[row["bought"]]] for row in visits())
+    return file.getvalue()
+
+
+def zipped(text):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("visits.csv", text)
+    return file.getvalue()
+
+
+def parquet(rows):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    file = io.BytesIO()
+    pyarrow.parquet.write_table(pa.Table.from_pylist(list(rows)), file)
+    return file.getvalue()
+
+
+LINES = [json.dumps({**row, "bought": int(row["bought"])}) for row in visits()]
+SPACED = "\n".join(f"{'1' if row['bought'] else '-1'} |s {row['site']} |p price:{row['price']}" for row in visits())
+FILES = {
+    "plain.csv": table().encode(),
+    "german.csv": table(";", lambda price: f"{price:.2f}".replace(".", ","), ("nein", "ja")).encode("latin-1"),
+    "tabs.tsv": table("\t", end="\r\n").encode(),
+    "marked.csv": b"\xef\xbb\xbf" + table().encode(),
+    "packed.csv.gz": gzip.compress(table().encode(), mtime=0),
+    "one.zip": zipped(table()),
+    "gaps.csv": table(price=lambda price: "" if int(price) % 5 == 0 else price, yes=("0", "1")).encode(),
+    "lines.jsonl": "\n".join(LINES).encode(),
+    "rows.parquet": parquet(visits()),
+    "clicks.vw": SPACED.encode(),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_raw_file_becomes_an_evaluated_model_with_two_commands(name, tmp_path, monkeypatch, interpreted):
+    """The command that peek prints is the second one; nothing was told but the name of the file."""
+    monkeypatch.chdir(tmp_path)
+    pathlib.Path(name).write_bytes(FILES[name])
+    shown = run("peek", name)
+    assert len(shown.splitlines()) <= SCREEN
+    assert all(len(line) <= 80 for line in shown.splitlines() if line.startswith(("│", "┃")))
+    train = shlex.split(re.search(r"^Train: forel (.*)$", shown, re.MULTILINE)[1])
+    trained = run(*train, "--bits", "8", "--quiet")
+    assert float(re.search(r"AUC +│ +([\d.]+)", trained)[1]) > 0.6
+    assert len(trained.splitlines()) <= SCREEN
+    evaluated = run("evaluate", name, "--model", "model.forel")
+    assert float(re.search(r"AUC +│ +([\d.]+)", evaluated)[1]) > 0.7
+    for command in (["inspect", "model.forel"], ["explain", name, "--model", "model.forel"]):
+        assert len(run(*command).splitlines()) <= SCREEN + 6
+    assert len(evaluated.splitlines()) <= SCREEN
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_help_starts_with_what_it_does_and_an_example(name):
+    lines = run(name, "--help").splitlines()
+    top = "\n".join(lines[:24])
+    assert "Usage: forel" in top
+    assert re.search(r"Examples?:", top), name
+    assert load_command(name).help

@@ -24,7 +24,8 @@ MODELS = (
     rf"(?P<bias>, bias included|, with a bias within ±(?P<free>{NUMBER})|, with biases of norm at most {NUMBER})?\)"
 )
 ADVICE = (
-    r"(?:(?P<worse>no such model would have been better)|at least (?P<percent>\d+) % of it would remain, so look for "
+    r"(?:(?P<worse>no such model would have been better: look for drift)|"
+    r"at least (?P<percent>\d+) % of it would remain, so look for "
     rf"better features|up to (?P<left>{NUMBER}) of it may be left for more passes(?: or more rates|, more rates or "
     r"fewer collisions))"
 )

@@ -18,9 +18,12 @@ from forel.learner.certificate_sums import (
     Norm,
     clipping,
     difference,
+    in_scales,
 )
+from forel.learner.dual import DualPoint
 from forel.learner.layout import Lane
 from forel.learner.loss_floor import LossFloor
+from forel.learner.polish import SampledRows, polished_points
 from forel.learner.state import BLOCK, State
 
 __all__ = ["certificate", "loss_floor", "snapshot"]
@@ -102,6 +105,7 @@ def loss_floor(
     candidates: Sequence[slice],
     since: CertificateSums | None = None,
     total_loss: float | None = None,
+    sample: SampledRows | None = None,
 ) -> LossFloor:
     """Return lower bounds on the losses of fixed models, on all rows or on those since a snapshot.
 
@@ -112,6 +116,7 @@ def loss_floor(
     candidates : lanes that learn from the same labels; the slopes of each are a point of the dual problem
     since : the snapshot
     total_loss : the loss on these rows; None for that of the lanes
+    sample : a sample of these rows, whose slopes are polished; None for none
     """
     evidence, used = _evidence(state, since), state.active_coordinates
     if since is not None and since.slots is not None:
@@ -119,7 +124,7 @@ def loss_floor(
     norms, (weights, biases) = _norms(state, used, since, lanes)
     scaled = state.settings.rate == "scale_free"
     valid = [one for one in candidates if not evidence.clipped(one)]
-    return LossFloor(
+    floor = LossFloor(
         rows=evidence.rows.rounds,
         weight=evidence.rows.weight,
         loss=evidence.total_loss(lanes) if total_loss is None else total_loss,
@@ -133,6 +138,36 @@ def loss_floor(
         weights_norm=weights,
         bias_norm=biases,
     )
+    if sample is None or floor.void or state.n_lanes != state.settings.n_settings:
+        return floor
+    return floor.with_points(_polished(state, evidence, used, since, valid, floor, sample))
+
+
+def _polished(
+    state: State,
+    evidence: Evidence,
+    used: NDArray[np.int64],
+    since: CertificateSums | None,
+    valid: Sequence[slice],
+    floor: LossFloor,
+    sample: SampledRows,
+) -> tuple[DualPoint, ...]:
+    """Return points with other slopes of a sample of the rows, and those of the best lane for all others."""
+    best = max(range(len(valid)), key=lambda k: floor.points[k].floor(floor.norm))
+    lane, columns = valid[best].start or 0, list(state.layout.certified_lanes)
+    column = columns.index(lane)
+    gradients = state.gradients[used][:, column] * state.units(used)
+    if since is not None and since.slots is not None and since.gradients is not None:
+        gradients[np.searchsorted(used, since.slots)] -= since.gradients[:, column]
+    scales = state.scales[used].astype(np.float64) if floor.scaled else np.ones(used.size)
+    bias = bool(used.size and used[-1] == state.features)
+    if bias:
+        scales[-1] = 1.0
+    error = evidence.rounding(valid[best], floor.scaled)
+    return polished_points(
+        evidence.loss, sample, column, floor.points[best], used, in_scales(gradients, scales), scales, bias,
+        floor.norm, error,
+    )  # fmt: skip
 
 
 def _evidence(state: State, since: CertificateSums | None = None) -> Evidence:

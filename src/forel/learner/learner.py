@@ -19,6 +19,7 @@ from forel.learner.contributions import MixtureExplanation, explain
 from forel.learner.locking import SeqLock, reads, writes
 from forel.learner.loss_floor import LossFloor
 from forel.learner.mixture import Mixture
+from forel.learner.polish import SampledRows
 from forel.learner.rows import Examples, Rows, examples_of, not_finite, rows_of
 from forel.learner.settings import Settings
 from forel.learner.state import BLOCK, LabelCoding, State, place_classes, renumber, resize, split_binary
@@ -93,6 +94,7 @@ class Learner:
         self._lock, self.state, self.mixture, self.classes = lock, state, mixture, classes
         self.settings, self.dtype, self.certified = state.settings, state.dtype, state.certified
         self.joint = self.settings.loss_function.joint
+        self.lane_margins: NDArray[Any] | None = None  # of the certified lanes, for the last block that was finished
         self.n_outputs = state.n_lanes if mixture is None else classes or 1
 
     @classmethod
@@ -252,10 +254,14 @@ class Learner:
         given, mixture = self._examples(X, y, importance, held_out), self.mixture
         with self._lock.writing():
             margins = self._learn(given, np.empty((given.rows.number, self.state.n_lanes), self.dtype))
+        certified = list(self.state.layout.certified_lanes)
         if mixture is None:
+            self.lane_margins = margins[:, certified] if self.certified else None
             return lambda: margins
 
         def finish() -> NDArray[Any]:
+            if self.certified:
+                self.lane_margins = margins[:, certified]
             with self._lock.writing():
                 return mixture.learn(given, margins, again)
 
@@ -643,14 +649,20 @@ class Learner:
         return self.loss_floor(lane, since, loss).summary()
 
     @reads
-    def loss_floor(self, lane: int = 0, since: CertificateSums | None = None, loss: float | None = None) -> LossFloor:
+    def loss_floor(
+        self,
+        lane: int = 0,
+        since: CertificateSums | None = None,
+        loss: float | None = None,
+        sample: SampledRows | None = None,
+    ) -> LossFloor:
         """Return lower bounds on the loss of fixed models by their norm; arguments are those of :meth:`summary`.
 
-        The slopes of every setting give a bound; the largest one is used.
+        The slopes of every setting give a bound; the largest one is used. Those of a ``sample`` of rows are polished.
         """
         if self.mixture is not None:
             loss, lane = self._loss_since(since) if loss is None else loss, self._lane(self.best, lane)
-        floor = certify.loss_floor(self.state, self.certified_lanes(lane), self._candidates(lane), since, loss)
+        floor = certify.loss_floor(self.state, self.certified_lanes(lane), self._candidates(lane), since, loss, sample)
         if self.mixture is None:
             return floor
         setting = f"the expert {self.names[self.best]}"

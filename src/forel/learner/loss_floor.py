@@ -237,7 +237,7 @@ class LossFloor:
         """Return how much of the learner's loss a floor leaves, and what to do about it."""
         above = self._average_above
         if floor >= above:
-            return "no such model would have been better"
+            return "no such model would have been better: look for drift"
         if self.least >= 0 and floor >= REMAINING[0] * above:
             percent = math.floor(100 * floor / above)
             return f"at least {percent} % of it would remain, so look for better features"

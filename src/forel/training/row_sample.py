@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from forel.data import Block
 from forel.training.metrics import Report
 
-__all__ = ["ColumnSpread", "LeakWarning", "RowSample", "auc_warning", "leak_warning"]
+__all__ = ["ColumnSpread", "LeakWarning", "RowSample", "auc_warning", "hashes_of", "leak_warning"]
 
 ROWS = 2048  # of the sample
 MIN_ROWS, MIN_MINORITY = 200, 20  # with fewer rows, or rows of the rarer label, no column is said to predict the labels
@@ -58,7 +58,7 @@ class RowSample:
         """Add the rows of a block."""
         numbers = np.arange(self.seen, self.seen + len(block)) if block.numbers is None else block.numbers
         self.seen += len(block)
-        hashes = _hashes(numbers)
+        hashes = hashes_of(numbers)
         chosen = np.flatnonzero(hashes < self.rows[-1][0]) if len(self.rows) == ROWS else np.arange(len(block))
         for k in chosen[np.argsort(hashes[chosen])][:ROWS].tolist():
             part = slice(block.indptr[k], block.indptr[k + 1])
@@ -169,7 +169,7 @@ def _alone(added: NDArray[np.float64], labels: NDArray[np.float64]) -> float | N
     return max(area, 1 - area)
 
 
-def _hashes(numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
+def hashes_of(numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Return the finalizer of splitmix64, which maps different numbers to different ones."""
     h = numbers.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

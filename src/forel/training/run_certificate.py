@@ -16,7 +16,9 @@ from forel.learner.certificate_sums import CertificateSums
 from forel.learner.dual import Concavity, DualPoint, SlopeHistogram
 from forel.learner.learner import Learner
 from forel.learner.loss_floor import Frontier
+from forel.learner.polish import SampledRows
 from forel.training.measures import Measures
+from forel.training.reservoir import Reservoir
 from forel.training.run import Observer, Step
 
 __all__ = ["CertificateOfRun", "RunCertificate"]
@@ -40,7 +42,14 @@ class RunCertificate:
     before: CertificateSums | None = None
     numbers: dict[str, Any] | None = None
 
-    def end_pass(self, model: Learner, first: tuple[int, float], more: bool, collisions: int | None = None) -> None:
+    def end_pass(
+        self,
+        model: Learner,
+        first: tuple[int, float],
+        more: bool,
+        collisions: int | None = None,
+        sample: SampledRows | None = None,
+    ) -> None:
         """Add the pass that has ended.
 
         Parameters
@@ -49,10 +58,11 @@ class RunCertificate:
         first : rows and total loss of the first pass, which the certificate is about
         more : whether a further pass follows
         collisions : the number of slots of several names; None for an estimate
+        sample : of the rows of this pass, whose slopes are polished
         """
         if self.before is not None:
             rows, loss = first
-            floor = model.loss_floor(since=self.before, loss=loss)
+            floor = model.loss_floor(since=self.before, loss=loss, sample=sample)
             floor = floor.of_hashed_features(model.features, model.used_slots, collisions)
             if floor.rows == rows:
                 floor = floor.with_points(self.points).tightest()
@@ -104,25 +114,40 @@ class CertificateOfRun(Observer):
 
     def __init__(self, model: Learner, measures: Measures, before: CertificateSums, names: Names | None = None) -> None:
         self._model, self._measures, self._before, self._names = model, measures, before, names
+        self._ended = False
         self.proved = RunCertificate(before=before)
+        self._sample = Reservoir()
+
+    def begin(self, pass_number: int) -> None:
+        """Forget the sample of the pass before."""
+        if self._ended:
+            self._sample, self._ended = Reservoir(), False
 
     def after_block(self, step: Step) -> None:
-        """Do nothing: the learner has the sums."""
+        """Keep a sample of the rows; the learner has the sums."""
+        if self._model.lane_margins is not None and not self._model.classes:
+            self._sample.add(step, self._model.lane_margins)
 
     def end(self, pass_number: int, last: bool) -> None:
         """Add the pass that has ended."""
         first = self._measures.first.report()
         loss = first.loss * first.weight if first.weight else 0.0
         collisions = None if self._names is None else self._names.collisions
-        self.proved.end_pass(self._model, (first.rows, loss), not last, collisions)
+        self.proved.end_pass(self._model, (first.rows, loss), not last, collisions, self._sample.rows(first.rows))
+        self._ended = True
 
     def pack(self) -> tuple[Any, dict[str, NDArray[Any]]]:
         """Return the state as JSON and arrays."""
-        return self.proved.pack()
+        content, arrays = self.proved.pack()
+        sample = {f"sample.{name}": array for name, array in self._sample.pack().items()}
+        return content, {**arrays, **sample}
 
     def unpack(self, known: Any, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Replace the state by one that :meth:`pack` returned."""
-        self.proved = RunCertificate.unpack(known, arrays)
+        sample = {name[7:]: array for name, array in arrays.items() if name.startswith("sample.")}
+        self._sample.unpack(sample)
+        own = {name: array for name, array in arrays.items() if name.startswith("before.")}
+        self.proved = RunCertificate.unpack(known, own)
         if known["summary"] is None:  # in the first pass
             self.proved.before = self._before
 

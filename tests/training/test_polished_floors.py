@@ -1,11 +1,17 @@
 """Polished floors: below the optimum of a solver that knows nothing of forel, and the same in any blocks."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from typer.testing import CliRunner
 
 import forel
+from forel.cli.app import app
+from forel.report import page
 from forel.training import reservoir
+from forel.training.history import History
 
 ROWS, SMALL = 2500, 400
 
@@ -100,3 +106,18 @@ def test_the_same_for_other_blocks_held_out_rows_and_where_a_run_was_resumed(tmp
     resumed = certified(path, "logistic", resume=True, **saving)
     assert resumed.training.floor == whole.training.floor
     assert resumed.training.certificate == whole.training.certificate
+
+
+def test_the_verdict_is_first_and_true_as_printed(tmp_path):
+    X, y, weight = (each[:2300] for each in rows("logistic", 2))
+    model = certified(table(tmp_path / "t.csv", X, y, weight), "logistic", progress=(history := History()))
+    verdict, norm = model.training.floor["verdict"], model.training.floor["norm"]
+    percent = int(re.search(r"could save (?:at most|up to) (\d+) % of the loss", verdict)[1])
+    saved = 1 - smallest("logistic", X, y, weight, norm * (1 + 1e-6)) / model.report.loss
+    assert 0 < saved <= percent / 100 < saved + 0.1
+    assert verdict.startswith("Good: " if percent <= 10 else "Open: ")
+    model.save(tmp_path / "m.forel")
+    shown = CliRunner().invoke(app, ["inspect", str(tmp_path / "m.forel")])
+    assert shown.output.startswith(verdict)
+    text = page(model, history)
+    assert 0 < text.index(verdict) < text.index("Metrics")

@@ -55,6 +55,8 @@ def inspect(
             print_json(found)
             return
         console = open_console()
+        if found["floor"] and (verdict := found["floor"].get("verdict")):
+            say(verdict, err=False)
         table = Table("", escape(model))
         for name in ("mixture", "floor"):
             found.pop(name)

@@ -195,7 +195,26 @@ class LossFloor:
             "floor": floor,
             "goal": float(self._goal),
             "needed_norm": needed if math.isfinite(needed) else None,
+            "verdict": self.verdict,
         }
+
+    @property
+    def verdict(self) -> str:
+        """What to do, in one sentence with its reason; empty where nothing is proved.
+
+        >>> LossFloor(8, 8.0, 4.0, 2.0, (DualPoint(3.95, 0.0625),)).verdict
+        'Good: other fixed weights, no larger than these, could save at most 5 % of the loss. Look for features.'
+        """
+        if self.least < 0 or (floor := self.proved) is None:
+            return ""
+        above = self._average_above
+        percent = math.ceil(100 * (above - floor) / above)
+        weights = "fixed weights, no larger than these,"
+        if floor >= above:
+            return f"No {weights} would have been better. Look for drift."
+        if percent <= 100 * (1 - GOAL) + 1e-9:
+            return f"Good: other {weights} could save at most {percent} % of the loss. Look for features."
+        return f"Open: other {weights} could save up to {percent} % of the loss. Try more passes or rates."
 
     @property
     def proved(self) -> float | None:

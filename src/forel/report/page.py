@@ -55,6 +55,7 @@ def page(trained: Model, history: History, *, source: Sequence[str] = (), comman
         *_verdict(measured),
         None if run.leak is None else tag("p", f"Warning: {run.leak}.", class_="warning"),
         tag("p", _lead(trained, source)),
+        tag("p", tag("strong", trained.training.floor["verdict"])) if trained.training.floor else None,
         _metrics(measured, loss),
         *(tag("p", f"{one}.") for one in measured),
         _columns(trained),

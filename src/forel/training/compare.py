@@ -106,7 +106,7 @@ class Compared:
         }  # fmt: skip
 
     def plot(self, ax: Any = None) -> Any:
-        """Plot the interval over rows, and return matplotlib's axes."""
+        """Plot the interval over rows, from the tenth on, and return matplotlib's axes."""
         if ax is None:
             import matplotlib.pyplot as plt
 

@@ -43,8 +43,8 @@ def comparison_page(found: Compared) -> str:
 
 def _curve(found: Compared) -> Element:
     """Return the plot of the interval over rows."""
-    rows = [row for row, _, _ in found.curve]
-    ends = [[(row, value[k]) for row, *value in found.curve] for k in (0, 1)]
+    rows = [row for row, _, _ in found.shown_curve]
+    ends = [[(row, value[k]) for row, *value in found.shown_curve] for k in (0, 1)]
     series = [
         Series("lower end", "line one", ends[0], dots=False),
         Series("upper end", "line two", ends[1], dots=False),
@@ -55,7 +55,7 @@ def _curve(found: Compared) -> Element:
         f"By how much {found.names[0]} is better than {found.names[1]} on average, {unit}. The probability that "
         f"the interval ever fails, at any row, is at most {found.comparison.level:g}."
     )
-    y = linear_axis("difference", [0.0, *(value for _, *both in found.curve for value in both)])
+    y = linear_axis("difference", [0.0, *(value for _, *both in found.shown_curve for value in both)])
     return figure(
         "Difference over rows", text, axis_for(ROWS.removesuffix(" learned from"), map(float, rows)), y, series
     )

@@ -30,6 +30,7 @@ from forel.validation import refuse, several
 __all__ = ["Compared", "FeatureChange", "RowChange", "SliceDifference", "compare", "read_numbers"]
 
 Floats = NDArray[np.float64]
+WIDEST = 10  # times the last width, of an interval in a plot
 SHOWN = 10  # rows and features that moved most
 CHUNK = 1 << 16
 MARKS = np.unique((10 * 1.12 ** np.arange(200)).astype(np.int64))  # rows at which the interval is kept for a plot
@@ -105,13 +106,19 @@ class Compared:
             "features_moved": [one._asdict() for one in self.features],
         }  # fmt: skip
 
+    @property
+    def shown_curve(self) -> list[tuple[int, float, float]]:
+        """The curve from where on the interval is at most ten times as wide as the last one."""
+        widest = WIDEST * (self.curve[-1][2] - self.curve[-1][1])
+        return [one for one in self.curve if one[2] - one[1] <= widest]
+
     def plot(self, ax: Any = None) -> Any:
-        """Plot the interval over rows, from the tenth on, and return matplotlib's axes."""
+        """Plot the interval over rows, and return matplotlib's axes."""
         if ax is None:
             import matplotlib.pyplot as plt
 
             ax = plt.subplots()[1]
-        rows, low, high = np.array(self.curve).reshape(-1, 3).T
+        rows, low, high = np.array(self.shown_curve).T
         ax.fill_between(rows, low, high, alpha=0.3)
         ax.axhline(0.0, color="gray")
         ax.set(xscale="log", xlabel="rows", ylabel="loss of B less that of A")

@@ -101,7 +101,7 @@ def test_stated_losses_and_sizes_are_those_of_rows_and_files(alpha, tmp_path):
 def test_a_mixture_that_is_better_is_served(tmp_path):
     # Neither setting is good on both halves of the features, and the mixer is.
     rows = [{"c": f"w{k * k % 101}", "x": k % 7 / 3, "y": (k % 7 > 3) ^ (k * k % 101 > 80)} for k in range(400)]
-    trained = train(rows, default_grid(alpha=None), label="y", bits=8)
+    trained = train(rows, default_grid(alpha=None), label="y", bits=8, features="linear")
     choice = choose_serving(trained.learner)
     settings, mixture = trained.learner.averages[: trained.learner.settings.n_settings].min(), trained.report.loss
     assert choice.mixed is bool(settings > 1.01 * mixture)

@@ -95,7 +95,7 @@ def test_filters_learn_as_long_as_their_allowance_lasts(monkeypatch):
 
 def test_curves_and_pairs_win_where_labels_have_them(trained):
     model, test = trained
-    linear = forel.train(frame()[:700], label="y", bits=12).predict(test)
+    linear = forel.train(frame()[:700], label="y", bits=12, features="linear").predict(test)
     found = model.predict(test)
     losses = [-np.log(np.where(test.y == 1, p, 1 - p)).mean() for p in (found, linear)]
     assert losses[0] < 0.6 * losses[1]
@@ -202,8 +202,8 @@ def test_refusals_have_a_remedy():
     table = frame(300)
     with pytest.raises(ValueError, match=r"features: got 'curve', expected one of .*; did you mean 'curves'"):
         forel.train(table, label="y", features="curve")
-    with pytest.raises(ValueError, match="features: got 'pairs', expected 'linear' or 'auto' for several classes"):
-        forel.train(table, label="c", features="pairs", classes="auto")
+    with pytest.raises(ValueError, match="features: got 'pairs', expected 'linear' or 'auto' for other losses"):
+        forel.train(table, label="y", features="pairs", loss="hinge")
     with pytest.raises(ValueError, match="features: got 'curves', expected 'linear' or 'auto' for rows without"):
         forel.train(table[["c", "y"]], label="y", features="curves")
     with pytest.raises(ValueError, match="features: got 'curves', expected none with by"):

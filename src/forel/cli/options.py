@@ -254,7 +254,7 @@ class TrainOptions:
     fallback: bool = _model("With --by, also train a model on all rows, for other values.", "--fallback", default=False)
     features: str = _model(
         "What experts learn: linear, curves (piecewise-linear, of columns), pairs (also products of two), or auto.",
-        default="linear",
+        default="auto",
     )
     passes: int = _model("Number of passes over the data.", default=1)
     holdout: int = _evaluation("Hold out every n-th row: predict it, do not learn from it. 0 for none.", default=0)

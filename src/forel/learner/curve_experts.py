@@ -17,11 +17,11 @@ from forel.learner.settings import Settings
 from forel.learner.state import State
 from forel.validation import refuse
 
-__all__ = ["FILTERS", "CurveExperts", "CurveFilter"]
+__all__ = ["FILTERS", "CurveExperts", "CurveFilter", "pack_state", "unpack_state"]
 
 Array = NDArray[np.float64]
-CHUNK = 512  # rows that are expanded at a time
-ALLOWANCE = 1.2e10, 2e4  # multiplications of filters at the start, and more for each row
+CHUNK = 256  # rows that are expanded at a time
+ALLOWANCE = 1e10, 1e4  # multiplications of filters at the start, and more for each row
 PENDING = 8  # rows that are subtracted from covariances at a time
 CONSTANT = 100.0  # prior variance of the constant
 
@@ -46,7 +46,7 @@ class CurveFilter(NamedTuple):
         return f"curve filter, variance={self.curves:g}, pairs={self.pairs:g}"
 
 
-FILTERS = CurveFilter(10.0, 1.0), CurveFilter(1.0, 0.1)
+FILTERS = CurveFilter(3.0, 3.0), CurveFilter(0.1, 0.01)
 
 
 class CurveExperts:
@@ -162,33 +162,43 @@ class CurveExperts:
         """Return the state as one array: records that are not 0, sums, and filters with lower triangles."""
         state, rows, columns = self.state, *np.tril_indices(self.curves.width)
         touched = np.flatnonzero(_bits(state.records.reshape(state.features + 1, -1)).any(axis=1))
-        tables = [table[touched].astype(np.float64).ravel() for table in state.tables.values()]
-        parts = [
-            touched.astype(np.float64), *tables, state.totals, [state.rounds, state.total_importance], self.counts,
-            self.means.ravel(), self.vectors.ravel(), self.covariances[:, rows, columns].ravel(),
-        ]  # fmt: skip
-        return np.concatenate(([float(touched.size)], *map(np.asarray, parts)))
+        filters = self.counts, self.means.ravel(), self.vectors.ravel(), self.covariances[:, rows, columns].ravel()
+        return np.concatenate((*filters, pack_state(state, touched)))
 
     def unpack(self, array: Array) -> None:
         """Set the state to a packed array."""
-        state, rows, columns = self.state, *np.tril_indices(self.curves.width)
-        count = int(array[0]) if array.size else -1
-        tables = state.tables
-        sizes = [count, *(count * table[0].size for table in tables.values()), state.totals.size, 2, self.counts.size]
-        sizes += [self.means.size, self.vectors.size, len(self.filters) * rows.size]
-        if count < 0 or array.size != 1 + sum(sizes):
+        rows, columns = np.tril_indices(self.curves.width)
+        sizes = [self.counts.size, self.means.size, self.vectors.size, len(self.filters) * rows.size]
+        if array.size < sum(sizes):
             raise refuse(self.key, array.size, "the length of a packed state")
-        touched, *parts = np.split(array[1:], np.cumsum(sizes)[:-1])
-        places = touched.astype(np.int64)
-        if places.size and not 0 <= places.min() <= places.max() <= state.features:
-            raise refuse(self.key, places.max(), f"features up to {state.features}")
-        for table, part in zip(tables.values(), parts, strict=False):
-            table[places] = part.reshape(count, *table.shape[1:]).astype(table.dtype)
-        totals, rounds, self.counts[:], means, vectors, lower = parts[len(tables) :]
-        state.totals[:], state.rounds, state.total_importance = totals, int(rounds[0]), float(rounds[1])
+        self.counts[:], means, vectors, lower, packed = np.split(array, np.cumsum(sizes))
         self.means[:], self.vectors[:] = means.reshape(self.means.shape), vectors.reshape(self.vectors.shape)
         lower = lower.reshape(len(self.filters), -1)
         self.covariances[:, rows, columns] = self.covariances[:, columns, rows] = lower
+        unpack_state(self.key, self.state, packed)
+
+
+def pack_state(state: State, touched: NDArray[np.int64]) -> Array:
+    """Return a state as one array: the records of some coordinates, and sums."""
+    tables = [table[touched].astype(np.float64).ravel() for table in state.tables.values()]
+    sums = state.totals, np.array([state.rounds, state.total_importance])
+    return np.concatenate((np.array([float(touched.size)]), touched.astype(np.float64), *tables, *sums))
+
+
+def unpack_state(name: str, state: State, array: Array) -> None:
+    """Set a new state to a packed array."""
+    tables, count = state.tables, int(array[0]) if array.size else -1
+    sizes = [count, *(count * table[0].size for table in tables.values()), state.totals.size, 2]
+    if count < 0 or array.size != 1 + sum(sizes):
+        raise refuse(name, array.size, "the length of a packed state")
+    touched, *parts = np.split(array[1:], np.cumsum(sizes)[:-1])
+    places = touched.astype(np.int64)
+    if places.size and not 0 <= places.min() <= places.max() <= state.features:
+        raise refuse(name, places.max(), f"features up to {state.features}")
+    for table, part in zip(tables.values(), parts, strict=False):
+        table[places] = part.reshape(count, *table.shape[1:]).astype(table.dtype)
+    state.totals[:], (rounds, importance) = parts[-2], parts[-1].tolist()
+    state.rounds, state.total_importance = int(rounds), importance
 
 
 def _bits(table: NDArray[Any]) -> NDArray[Any]:

@@ -24,11 +24,13 @@ class Inputs(NamedTuple):
     ----------
     margins : of the experts before them, a column each
     low, high : the range of labels before each row, as margins
+    again : whether rows are those of an earlier pass
     """
 
     margins: Array
     low: Array
     high: Array
+    again: bool = False
 
 
 class ExpertGroup(Protocol):

@@ -6,6 +6,7 @@ coordinate by coordinate, and touch only the features of a row; parity tests com
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -15,6 +16,7 @@ from forel.data.features.curves import Curves
 from forel.learner import certify
 from forel.learner.certificate import Certificate
 from forel.learner.certificate_sums import CertificateSums, bounded_lanes, certified_lanes, difference
+from forel.learner.class_experts import ClassExperts
 from forel.learner.contributions import MixtureExplanation, explain
 from forel.learner.locking import SeqLock, reads, writes
 from forel.learner.loss_floor import LossFloor
@@ -24,6 +26,7 @@ from forel.learner.rows import Examples, Rows, examples_of, not_finite, rows_of
 from forel.learner.settings import Settings
 from forel.learner.state import BLOCK, LabelCoding, State, place_classes, renumber, resize, split_binary
 from forel.losses import Classes, Interval
+from forel.losses.margin import Mixing
 from forel.validation import refuse, whole
 
 if TYPE_CHECKING:
@@ -83,9 +86,12 @@ class Learner:
         mixed = settings.n_settings > 1 if mixed is None else mixed
         if share is not None and not mixed:
             raise refuse("share", share, "None for one model")
-        if curves is not None and not (mixed and settings.filters):
+        binary = settings.loss_function.mixing is Mixing.BAYES and not joint
+        if curves is not None and not (mixed and (settings.filters if classes is None else binary)):
             raise refuse("curves", "curves", "None but for a mixture with filters, as by default")
-        mixture = Mixture(settings, classes, share, curves, dtype) if mixed else None
+        further = None if curves is None or classes is None else (curves, classes, settings, features, dtype)
+        more = None if further is None else partial(ClassExperts, *further)
+        mixture = Mixture(settings, classes, share, curves, dtype, more) if mixed else None
         coding: LabelCoding = "shared" if classes is None or joint else "signs" if settings.signed else "classes"
         state = State(features, settings, (classes or 1) * settings.n_settings, dtype, certified, coding)
         self._assemble(state, mixture, classes, SeqLock())
@@ -312,6 +318,8 @@ class Learner:
     @property
     def best_model(self) -> int:
         """The linear model with the smallest loss, full-covariance filters included, which follow the settings."""
+        if self.classes is not None:
+            return self.best
         return 0 if self.mixture is None else int(np.argmin(self.mixture.ledger.losses[: self.mixture.ledger.inputs]))
 
     @property
@@ -404,7 +412,8 @@ class Learner:
         if mixture is not None and mixture.full_filters is not None:
             weights.append(mixture.full_filters.weights_at(plain, self.features))
         if mixture is None or mixture.curve_experts is None:
-            return weights[0] if len(weights) == 1 else np.hstack(weights)
+            own_weights = weights[0] if len(weights) == 1 else np.hstack(weights)
+            return own_weights if self.curves is None else np.where((own < 0)[:, None], own_weights, 0)
         experts = mixture.curve_experts
         curves = experts.weights_at(np.where(own < 0, experts.curves.features, own))  # which is their bias
         curves[coordinates < self.features] = 0
@@ -413,6 +422,18 @@ class Learner:
     def _places(self, coordinates: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return coordinates of plain features, the bias for others, and features of curves, −1 for others."""
         return np.minimum(coordinates, self.features), np.maximum(coordinates - self.features - 1, -1)
+
+    @property
+    def of_classes(self) -> list["Learner"]:
+        """The mixtures of each class against the rest, whose margins are those of an expert; none without it."""
+        experts = self.class_experts
+        return [] if experts is None else [Learner.of(state, mixture) for state, mixture in experts.parts]
+
+    @property
+    def class_experts(self) -> ClassExperts | None:
+        """The expert of several classes that is a mixture for each; None if there is none."""
+        groups = [] if self.mixture is None else self.mixture.groups
+        return next((group for group in groups if isinstance(group, ClassExperts)), None)
 
     @property
     def curves(self) -> Curves | None:
@@ -441,8 +462,8 @@ class Learner:
         >>> np.isclose(weight * 100 + model.bias, model.margins([[100.0]])), np.isclose(100 * weight, model.weights)
         (array([[ True]]), array([[ True]]))
         """
-        weights = self.model_weights_at(coordinates).astype(np.float64)
-        return weights * self.row_clipping(coordinates, values)
+        weights = self.model_weights_at(coordinates).astype(np.float64) * self.row_clipping(coordinates, values)
+        return np.hstack([weights, *(one.row_weights(coordinates, values) for one in self.of_classes)])
 
     def row_clipping(self, coordinates: NDArray[np.int64], values: NDArray[Any]) -> NDArray[np.float64]:
         """Return the factors by which each model of :meth:`model_weights_at` clips values, a column each."""
@@ -557,6 +578,8 @@ class Learner:
         (3, 1)
         """
         self.state = resize(self.state, features, self.state.n_lanes, self.state.labels)
+        if (experts := self.class_experts) is not None:
+            experts.add_features(features)
 
     @reads
     def renumbered(self, places: NDArray[Any], features: int) -> "Learner":

@@ -8,6 +8,7 @@ those before them; η is $\log K/\Delta$, or $1/(b-a)^2$ if that is more. Other 
 """
 
 import math
+from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -145,6 +146,7 @@ class Mixture:
     share : the share of fixed share as the rule; None without it
     curves : features of further experts, for one margin of log-loss or squared loss; None for none
     dtype : of the state of these experts
+    further : returns one more group of experts; None for none
 
     >>> Mixture(Settings("absolute")).clips
     True
@@ -157,8 +159,10 @@ class Mixture:
         share: float | None = None,
         curves: Curves | None = None,
         dtype: Any = np.float32,
+        further: "Callable[[], ExpertGroup] | None" = None,
     ) -> None:
         self.settings, self.classes, self.share, self.curves, self.dtype = settings, classes, share, curves, dtype
+        self._further = further
         loss = settings.loss_function
         self.rule, self.joint = loss.mixing, loss.joint
         self.clips = any(loss.link.clipping)  # to the range of earlier labels, which does not increase their loss
@@ -175,7 +179,9 @@ class Mixture:
         self.groups: list[ExpertGroup] = []
         if own.full_filters:
             self.groups.append(FullFilters(own.full_filters, logistic, own.bias))
-        if self.curves is not None:
+        if self._further is not None:
+            self.groups.append(self._further())
+        elif self.curves is not None:
             self.groups.append(CurveExperts(self.curves, replace(own, full_filters=()), logistic, self.dtype))
         inputs = own.n_settings + sum(len(group.names) for group in self.groups)
         if own.mixers:
@@ -233,11 +239,11 @@ class Mixture:
             learned = given.importance[given.importance >= 0]
             ledger.rows += learned.size
             ledger.total_importance = summed(ledger.total_importance, learned)
-        columns = [margins, *self._groups_learn(given)]
+        columns = [margins, *self._groups_learn(given, again)]
         start, out = 0, []
         while True:
             stop = min(map(len, columns))
-            every = np.hstack([column[start:stop] for column in columns]) if len(columns) > 1 else margins[start:stop]
+            every = self._joined([column[start:stop] for column in columns])
             out.append(self._mix(given.labels[start:stop], given.importance[start:stop], every, again))
             if stop == given.rows.number:
                 return out[0] if len(out) == 1 else np.concatenate(out)
@@ -251,17 +257,24 @@ class Mixture:
         """The groups that are not stacked, in the order of their columns after those of the settings."""
         return [group for group in self.groups if not group.stacked]
 
-    def _groups_learn(self, given: Examples) -> list[Array]:
+    def _joined(self, columns: list[NDArray[Any]]) -> NDArray[Any]:
+        """Return the margins of settings and groups side by side, for several classes by class."""
+        if len(columns) == 1:
+            return columns[0]
+        if self.classes is None:
+            return np.hstack(columns)
+        count = len(columns[0])
+        return np.concatenate([one.reshape(count, self.classes, -1) for one in columns], axis=2).reshape(count, -1)
+
+    def _groups_learn(self, given: Examples, again: bool) -> list[Array]:
         """Return the margins of groups that are not stacked; they are independent, and may learn at the same time."""
-        none = Inputs(*(np.empty((0, 0)),) * 3)
+        none = Inputs(*(np.empty((0, 0)),) * 3, again)
         return [group.learn(given, none) for group in self._independent]
 
     def predict(self, rows: Rows, margins: NDArray[Any]) -> NDArray[Any]:
         """Return the mixture's margins of rows; nothing changes."""
         none = Inputs(*(np.empty((0, 0)),) * 3)
-        independent = self._independent
-        every = np.hstack([margins, *(group.predict(rows, none) for group in independent)]) if independent else margins
-        return self.mixed(every)
+        return self.mixed(self._joined([margins, *(group.predict(rows, none) for group in self._independent)]))
 
     def mixed(self, margins: NDArray[Any]) -> NDArray[Any]:
         """Return the mixture's margins of rows with these margins of its settings and independent groups."""
@@ -336,6 +349,7 @@ class Mixture:
         ledger = new.ledger
         ledger.array[:HEAD], ledger.losses[:] = before.array[:HEAD], before.losses[: self.settings.first_filter]
         if self.classes is not None:
+            ledger.gap += float(np.log(before.experts / ledger.experts)) / (self.rate() or 1.0)
             return new
         if self.rule is Mixing.BAYES:
             ledger.gap += float(np.log(before.experts / ledger.experts)) / self.rate()
@@ -408,15 +422,15 @@ class Mixture:
         return Guarantee(result, against, rows, ledger.loss, other, float(limit), void, weight)
 
     @staticmethod
-    def array_names(settings: Settings, curves: bool = False) -> tuple[str, ...]:
+    def array_names(settings: Settings, curves: bool = False, classes: int | None = None) -> tuple[str, ...]:
         """Return the names of the arrays of :meth:`pack`."""
         full, mixers = bool(settings.full_filters), bool(settings.mixers)
-        own = ("curves", CurveExperts.key) * curves
+        own = ("curves", CurveExperts.key if classes is None else "class_experts") * curves
         return ("ledger",) + (FullFilters.key,) * full + own + (Mixers.key,) * mixers
 
     def pack(self) -> dict[str, Array]:
         """Return the state as arrays by their names in model files; that of a group that was dropped is empty."""
-        arrays = {name: np.zeros(0) for name in self.array_names(self.settings, self.curves is not None)}
+        arrays = {name: np.zeros(0) for name in self.array_names(self.settings, self.curves is not None, self.classes)}
         if self.curves is not None:
             arrays["curves"] = self.curves.pack()
         return {**arrays, "ledger": self.ledger.array, **{group.key: group.pack() for group in self.groups}}

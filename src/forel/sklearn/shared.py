@@ -99,9 +99,10 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         """Return the model to train: a new one, or the estimator's own if its settings have not changed."""
         settings, dtype = self._settings(), self._dtype()
         grown = replace(settings, filters=(), full_filters=())  # of two classes to which others were added
+        default = settings
         settings = settings if classes is None else without_filters(settings)
         if not continues:
-            curves = self._curves(X, settings, classes is not None)
+            curves = self._curves(X, default, classes)
             return Learner(X.shape[1], settings, classes, dtype, bool(self.certified), curves=curves)
         model: Learner = self._model
         if classes is not None and model.settings == grown:
@@ -115,7 +116,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"{names}: got another value than before, expected the same; fit again without warm_start")
         return model
 
-    def _curves(self, X: Any, settings: Settings, several: bool) -> Curves | None:
+    def _curves(self, X: Any, settings: Settings, classes: int | None) -> Curves | None:
         """Return the curves of rows that are evenly spaced; by default none of sparse matrices."""
         features, known = checked_features(self.features), vars(self).get("_next_frame_features")
         if features == "linear" or (features == "auto" and known is None and sparse.issparse(X)):
@@ -123,7 +124,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         rows = rows_of(X, X.shape[1], self._dtype())
         some = rows.take(np.arange(0, rows.number, -(-rows.number // FIRST)))
         columns = range(X.shape[1]) if known is None else known.numbers.values()
-        return curves_of_rows(features, some, columns, settings, several, zeros=True)
+        return curves_of_rows(features, some, columns, settings, classes, zeros=True)
 
     def _settings(self) -> Settings:
         """Return the parameters as settings of one model, or of several to mix."""

@@ -209,7 +209,44 @@ class ClassMixture:
         return log_normalized(given) if self.joint else log_normalized_sigmoid(given)
 
 
-LaneMixture = LogisticMixture | ClippedMean | ClassMixture
+@dataclass(frozen=True, eq=False)
+class NestedMixture:
+    """A mixture of several classes of whose experts the last one has a mixture for each class.
+
+    Lanes are those of the other experts, by class, then those of the mixture of each class.
+
+    Parameters
+    ----------
+    outer : of all experts
+    inner : of each class
+    sizes : their numbers of lanes
+    """
+
+    outer: ClassMixture
+    inner: tuple[LogisticMixture, ...]
+    sizes: tuple[int, ...]
+
+    def margins(self, lanes: NDArray[Any]) -> Array:
+        """Return the log-probabilities of classes."""
+        return self.outer.margins(self._experts(lanes)[0])
+
+    def slopes(self, lanes: Array, output: int) -> Array:
+        """Return the derivatives of the log-probability of a class by the margins of lanes."""
+        experts, parts = self._experts(lanes)
+        found = self.outer.slopes(experts, output).reshape(len(lanes), len(self.inner), -1)
+        inner = (found[:, k, -1:] * self.inner[k].slopes(part) for k, part in enumerate(parts))
+        return np.hstack([found[:, :, :-1].reshape(len(lanes), -1), *inner])
+
+    def _experts(self, lanes: NDArray[Any]) -> tuple[Array, list[Array]]:
+        """Return the margins of all experts by class, and those of the lanes of the mixture of each class."""
+        first = lanes.shape[1] - sum(self.sizes)
+        own, *parts = np.split(np.asarray(lanes, np.float64), first + np.cumsum((0, *self.sizes[:-1])), axis=1)
+        mixed = np.hstack([one.margins(part) for one, part in zip(self.inner, parts, strict=True)])
+        by_class = own.reshape(len(lanes), len(self.inner), -1)
+        return np.concatenate((by_class, mixed[:, :, None]), axis=2).reshape(len(lanes), -1), parts
+
+
+LaneMixture = LogisticMixture | ClippedMean | ClassMixture | NestedMixture
 
 
 def lane_mixture(model: Learner, negligible: float = 0.0) -> tuple[NDArray[np.intp], LaneMixture]:
@@ -226,7 +263,19 @@ def lane_mixture(model: Learner, negligible: float = 0.0) -> tuple[NDArray[np.in
     count = ledger.inputs
     if logistic and model.classes is not None:
         logs = (ledger.losses.min() - ledger.losses) * mixture.rate()
-        return np.arange(count * classes), ClassMixture(logs - np.logaddexp.reduce(logs), model.joint)
+        outer = ClassMixture(logs - np.logaddexp.reduce(logs), model.joint)
+        if not model.of_classes:
+            return np.arange(count * classes), outer
+        first, inner = (count - 1) * classes, list[LogisticMixture]()
+        nested = [np.arange(first)]
+        for one in model.of_classes:
+            own, mixed = lane_mixture(one)
+            assert isinstance(mixed, LogisticMixture)
+            assert one.mixture is not None
+            nested.append(first + own)
+            inner.append(mixed)
+            first += one.mixture.ledger.inputs
+        return np.concatenate(nested), NestedMixture(outer, tuple(inner), tuple(part.size for part in nested[1:]))
     limits = (geometric.CLIP, geometric.MARGIN_LIMIT) if logistic else _label_range(mixture)
     weights = mixture.flat_weights()
     states = np.zeros((0, 1, count + 1)) if mixture.mixers is None else mixture.mixers.states

@@ -28,6 +28,7 @@ from forel.store.mixtures import (
     ClippedMean,
     LaneMixture,
     LogisticMixture,
+    NestedMixture,
     clipped,
     lane_mixture,
 )
@@ -234,9 +235,9 @@ def _serving_model(
     learner: Learner, lanes: NDArray[np.intp], mixture: LaneMixture | None, settings: Settings, dtype: DTypeLike
 ) -> ServingModel:
     """Return the nonzero weights of some lanes of a learner."""
-    assert not isinstance(mixture, ClassMixture)
+    assert not isinstance(mixture, ClassMixture | NestedMixture)
     slots, link = learner.state.nonzero_rows(), learner.settings.loss_function.link
-    slots, curves = slots[slots < learner.features], learner.curves
+    slots, curves = slots[slots < learner.features], None if learner.classes is not None else learner.curves
     if curves is not None:
         slots = np.concatenate((slots, learner.features + 1 + np.arange(curves.features)))
     exact = learner.model_weights_at(slots)[:, lanes]

@@ -9,9 +9,11 @@ import numpy as np
 
 from forel.data import Block, slot
 from forel.data.features.curves import FEWEST, FIRST, Curves
+from forel.learner.class_experts import MOST
 from forel.learner.learner import Learner
 from forel.learner.rows import CoalescedRows, Rows
 from forel.learner.settings import Settings
+from forel.losses.margin import Mixing
 from forel.training.holdout import Holdout
 from forel.training.passes import Passes
 from forel.validation import refuse
@@ -19,7 +21,7 @@ from forel.validation import refuse
 __all__ = ["DEFAULT", "Features", "checked_features", "curves_of_rows", "curves_of_source"]
 
 Features = Literal["auto", "linear", "curves", "pairs"]
-DEFAULT: Features = "linear"
+DEFAULT: Features = "auto"
 LONGEST = 300  # features of a row, on average, beyond which there are no curves by default
 
 
@@ -40,7 +42,7 @@ def checked_features(given: Any) -> Features:
 
 
 def curves_of_rows(
-    features: Features, rows: Rows, columns: Iterable[int], settings: Settings, several: bool, zeros: bool = False
+    features: Features, rows: Rows, columns: Iterable[int], settings: Settings, classes: int | None, zeros: bool = False
 ) -> Curves | None:
     """Return the curves of the first rows for experts of a mixture; None if there are none.
 
@@ -51,16 +53,17 @@ def curves_of_rows(
     rows : the first rows
     columns : slots of columns of numbers
     settings : of the mixture
-    several : whether there are several classes
+    classes : the number of several classes
     zeros : whether columns without an entry in a row are 0
     """
     auto = features == "auto"
     if features == "linear":
         return None
+    several = classes is not None and (classes > MOST or settings.loss_function.mixing is not Mixing.BAYES)
     if several or not settings.filters:
         if auto:
             return None
-        expected = "'linear' or 'auto' for several classes, and for other losses or settings than the default ones"
+        expected = f"'linear' or 'auto' for other losses or settings than the default ones, or more than {MOST} classes"
         raise refuse("features", features, expected)
     if auto and (rows.number < FEWEST or rows.indices.size > LONGEST * rows.number):
         return None
@@ -94,7 +97,7 @@ def curves_of_source(
         if features not in ("auto", "linear") and start.curves is None:
             raise refuse("features", features, "'auto': training continues with the model's features")
         return start.curves, blocks
-    if features == "linear" or (features == "auto" and (count is not None or not settings.filters)):
+    if features == "linear" or (features == "auto" and not settings.filters):
         return None, blocks
     first, total = list[Block](), 0
     while total < FIRST and (block := next(blocks, None)) is not None:
@@ -117,7 +120,7 @@ def curves_of_source(
         parts.append(CoalescedRows(*block.rows).take(kept))
     rows = joined(parts)
     slots = [slot(name, bits=passes.options.bits) for name in columns]
-    return curves_of_rows(features, rows, slots, settings, count is not None), everything
+    return curves_of_rows(features, rows, slots, settings, count), everything
 
 
 def joined(parts: list[Rows]) -> Rows:

@@ -114,6 +114,12 @@ class Curves:
         )  # fmt: skip
 
     @cached_property
+    def _longest(self) -> int:
+        """The largest number of features of a row, without those that entries of the row have."""
+        both = np.minimum(self.coarse[self.pairs], 2)
+        return int(1 + 4 * self.columns.size + both.prod(axis=1).sum())
+
+    @cached_property
     def single(self) -> int:
         """The number of features that belong to one column or category, the constant among them."""
         return int(1 + (self.sizes + 2).sum() + self.categories.size)
@@ -130,7 +136,7 @@ class Curves:
 
     def expand(self, indptr: NDArray[np.int64], indices: NDArray[Any], values: NDArray[Any]) -> Rows:
         """Return the features of rows, those that are hashed last; each row begins with a constant."""
-        most = indices.size * 2 + (indptr.size - 1) * (1 + 4 * self.columns.size + 4 * len(self.pairs)) + 1
+        most = indices.size * 2 + (indptr.size - 1) * self._longest + 1
         out = np.empty(indptr.size, np.int64), np.empty(most, np.int32), np.empty(most, np.float32)
         rows = np.asarray(indptr, np.int64), np.asarray(indices, np.int64), np.asarray(values, np.float32)
         count = int(scanner("curves", "expand")(*rows, *self._tables, *out))
@@ -196,12 +202,16 @@ def _column(values: NDArray[np.float64], rows: int, zeros: bool) -> NDArray[np.f
 
 
 def _knots(ordered: NDArray[np.float64], most: int) -> NDArray[np.float64]:
-    """Return all distinct values if they are few; otherwise quantiles of rows, and for a third of distinct values."""
+    """Return all distinct values if they are few; else quantiles, and of distinct values in place of equal ones."""
     distinct = np.unique(ordered)
     if distinct.size <= most:
         return distinct
-    counts = (ordered, most - most // 3), (distinct, most // 3)
-    return np.unique(np.concatenate([v[np.linspace(0, v.size - 1, k).round().astype(np.int64)] for v, k in counts]))
+    knots = np.unique(_quantiles(ordered, most))
+    return np.unique(np.concatenate((knots, _quantiles(distinct, most - knots.size))))
+
+
+def _quantiles(ordered: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    return ordered[np.linspace(0, ordered.size - 1, count).round().astype(np.int64)]
 
 
 def _size(ordered: NDArray[np.float64], most: int) -> int:

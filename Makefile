@@ -10,7 +10,7 @@ DEMO := build/demo
 
 KERNEL_TESTS := tests/jit/test_code_cache.py tests/jit/test_private.py tests/jit/test_shipped.py tests/learner/test_uncompiled.py tests/learner/test_intrinsics.py tests/learner/test_elementary.py
 
-.PHONY: run survey build release-check test test-narrowed test-numba fuzz lint bench bench-quality bench-sparsity bench-certificates bench-cluster reproduce docs site clean
+.PHONY: run survey build release-check test test-narrowed test-numba fuzz lint bench bench-quality bench-sparsity bench-certificates bench-cluster bench-serve loop reproduce docs site clean
 
 # A real table and generated clicks: train, evaluate, explain.
 run: $(RUN)
@@ -121,6 +121,14 @@ bench-certificates: $(READY)
 # Time training with files read on a local Ray, and measure the constants of larger clusters.
 bench-cluster: $(READY)
 	$(BIN)/python benchmarks/cluster.py
+
+# Measure a server on the loopback interface, with the load generator on the same cores.
+bench-serve: $(READY)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/serve.py
+
+# Serve generated clicks whose outcomes come late: killed, resumed, drifted, a challenger promoted.
+loop: $(READY)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python examples/loop.py
 
 # Measure claims of the literature; needs data in ../shared/data or in the directory FOREL_DATA.
 reproduce: $(READY)

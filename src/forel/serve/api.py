@@ -192,11 +192,11 @@ class Api:
 
     def _predict_one(self, request: Request, asked: Predict, form: str) -> None:
         service, name = self.service, None if asked.id is None else _name(asked.id)
-        if isinstance(asked.row, str) and name is None and not asked.explain:
+        if isinstance(asked.row, str) and not asked.explain and (name is None or self._is_new(name)):
             line = asked.row.encode("utf-8", "surrogatepass")
             if b"\n" in line:
                 raise ValueError("row: got several lines, expected one; rows takes a list of them")
-            service.predict_line(line, None, partial(self._line_done, request, form))
+            service.predict_line(line, name, partial(self._line_done, request, form, asked.id))
             return
         service.flush()
         rows = self._rows([asked.row])
@@ -216,13 +216,20 @@ class Api:
             answer["explanation"] = self.models.explanation(rows)
         self._predicted(request, answer, form)
 
-    def _line_done(self, request: Request, form: str, margins: Any, wrong: str | None, recorded: bool) -> None:
+    def _is_new(self, name: bytes) -> bool:
+        service = self.service
+        return name not in service.named and name not in service.index.waiting and name not in service.index.settled
+
+    def _line_done(
+        self, request: Request, form: str, name: str | None, margins: Any, wrong: str | None, recorded: bool
+    ) -> None:
         if wrong is not None:
             self.service.counts["requests refused"] += 1
             request.reply(400, {"error": f"row: {wrong}"})
             return
         self.service.counts["predictions"] += 1
-        self._predicted(request, self._answer(margins), form)
+        named = {} if name is None else {"id": name, "recorded": recorded}
+        self._predicted(request, self._answer(margins) | named, form)
 
     def _answer(self, margins: Any) -> dict[str, Any]:
         coding = self.service.coding

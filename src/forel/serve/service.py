@@ -30,6 +30,7 @@ from forel.training.model import Model
 __all__ = ["Service", "Waiting"]
 
 MICRO = 64  # rows learned before other events of the loop
+BEHIND = 8 * MICRO  # events that wait to be learned, for each further micro-batch
 SHOWN = 8  # last outcomes
 EXPIRED = 1000  # predictions that are dropped in one step
 
@@ -82,7 +83,8 @@ class Service:
         self.todo = deque[Event]()
         self.unacknowledged = deque[tuple[int, list[str], Done, float]]()
         self._asked: list[tuple[bytes, bytes | None, Callable[..., None]]] = []
-        self._names = set[bytes]()  # that are asked for in this iteration
+        self._settling: list[tuple[Sequence[tuple[bytes, float, float]], Done]] = []
+        self.named = set[bytes]()  # ids of predictions that are asked for in this iteration
         self.recent: deque[bytes] = deque(maxlen=SHOWN)  # ids of the last outcomes
         self._scheduled = self._learning = self._changing = False
         self._lean: LeanMargins | None = None
@@ -104,21 +106,28 @@ class Service:
 
         ``done`` gets its margins, or why there are none, and whether the prediction was recorded.
         """
-        if name in self._names:
-            self.flush()
         self._asked.append((line, name, done))
         if name is not None:
-            self._names.add(name)
+            self.named.add(name)
+        self.schedule()
+
+    def schedule(self) -> None:
+        """Process what has arrived after all sockets that are ready have been read."""
         if not self._scheduled:
             self._scheduled = True
             self.loop.call_soon(self.flush)
 
     def flush(self) -> None:
-        """Predict the lines of this iteration, and record those with an id."""
-        self._scheduled, asked, self._asked = False, self._asked, []
-        self._names.clear()
-        if not asked:
-            return
+        """Predict the lines of this iteration and record those with an id; then record outcomes."""
+        self._scheduled = False
+        if self._asked:
+            self._predict()
+        if self._settling:
+            self._settle()
+
+    def _predict(self) -> None:
+        asked, self._asked = self._asked, []
+        self.named.clear()
         parsed = self.rows.of_lines(b"\n".join([line for line, _, _ in asked]) + b"\n")
         rows = CoalescedRows(*parsed[:3])
         margins, places = self.margins(rows), parsed.lines.tolist()
@@ -175,40 +184,51 @@ class Service:
             done(None)
 
     def settle(self, outcomes: Sequence[tuple[bytes, float, float]], done: Done) -> None:
-        """Record the outcomes of predictions: ids, labels and importances.
+        """Record the outcomes of predictions: ids, labels and importances; together with those of other requests.
 
         ``done`` gets "recorded", "duplicate", "contradicting", "late" or "unknown" for each when they are on the disk;
         None where the disk fails. Late is the outcome of a prediction that was dropped.
         """
-        self.flush()
-        statuses, made, found, now = list[str](), dict[bytes, Outcome](), list[Any](), time.time()
-        self.recent.extend(name for name, _, _ in outcomes[-SHOWN:])
-        for name, label, importance in outcomes:
-            place = self.index.waiting.get(name)
-            if place is not None and name not in made:
-                made[name] = Outcome(now, place, label, importance)
-                found.append(self.log.read(place))
-                statuses.append("recorded")
-                continue
-            settled = self.index.settled.get(name)
-            if settled is None and name not in made:
-                statuses.append("unknown")
-                continue
-            before = made[name].label if settled is None else settled.label
-            statuses.append("late" if math.isnan(before) else "duplicate" if before == label else "contradicting")
-        self._record_outcomes(list(made.values()), found, statuses, done)
+        self._settling.append((outcomes, done))
+        self.schedule()
 
-    def _record_outcomes(self, made: list[Outcome], found: list[Any], statuses: list[str], done: Done) -> None:
-        """Record outcomes of predictions that were found, let them be learned, and acknowledge them."""
+    def _settle(self) -> None:
+        asked, self._settling = self._settling, []
+        made, found, answers, now = dict[bytes, Outcome](), list[Any](), list[list[str]](), time.time()
+        for outcomes, _ in asked:
+            statuses = list[str]()
+            self.recent.extend(name for name, _, _ in outcomes[-SHOWN:])
+            for name, label, importance in outcomes:
+                place = self.index.waiting.get(name)
+                if place is not None and name not in made:
+                    made[name] = Outcome(now, place, label, importance)
+                    found.append(self.log.read(place))
+                    statuses.append("recorded")
+                    continue
+                settled = self.index.settled.get(name)
+                if settled is None and name not in made:
+                    statuses.append("unknown")
+                    continue
+                before = made[name].label if settled is None else settled.label
+                statuses.append("late" if math.isnan(before) else "duplicate" if before == label else "contradicting")
+            answers.append(statuses)
+        recorded = self._record_outcomes(list(made.values()), found)
+        for (_, done), statuses in zip(asked, answers, strict=True):
+            if recorded:
+                self.counts.update(f"outcomes {status}" for status in statuses)
+                self._acknowledge(statuses, done)
+            else:
+                done(None)
+
+    def _record_outcomes(self, made: list[Outcome], found: list[Any]) -> bool:
+        """Record outcomes of predictions that were found, and let them be learned; return whether they are recorded."""
         places = self.record(made) if made else []
         if places is None:
-            done(None)
-            return
+            return False
         for outcome, prediction, end in zip(made, found, [*places, self.log.end][1:], strict=True):
             values = np.array([outcome.label]), np.array([outcome.importance], np.float32)
             self.todo.append(Event(end, outcome.time, prediction.row, *values, prediction.margins.reshape(1, -1)))
-        self.counts.update(f"outcomes {status}" for status in statuses)
-        self._acknowledge(statuses, done)
+        return True
 
     def learn_rows(
         self, rows: CoalescedRows, labels: NDArray[np.float64], importance: NDArray[np.float32],
@@ -297,10 +317,12 @@ class Service:
 
     def _learn_some(self) -> None:
         self._learning = False
-        if self.todo and self.todo[0].end <= self.log.durable:
+        for _ in range(1 + len(self.todo) // BEHIND):  # more at a time where outcomes come faster than they are learned
+            if not self.todo or self.todo[0].end > self.log.durable:
+                return
             self._learn_batch()
-            self.checkpoint_if_due()
-            self.schedule_learning()
+        self.checkpoint_if_due()
+        self.schedule_learning()
 
     def _learn_batch(self) -> None:
         batch, rows = list[Event](), 0
@@ -358,8 +380,9 @@ class Service:
         places = self.index.oldest_places(now - self.waiting.seconds, EXPIRED)
         if places and self.waiting.negative:
             made = [Outcome(now, place, self.coding.label(0), 1.0, ASSUMED) for place in places]
-            found = [self.log.read(place) for place in places]
-            self._record_outcomes(made, found, ["assumed"] * len(places), lambda statuses: None)
+            if self._record_outcomes(made, [self.log.read(place) for place in places]):
+                self.counts["outcomes assumed"] += len(places)
+                self._acknowledge([], lambda statuses: None)
         else:
             self._drop(places)
 

@@ -220,3 +220,29 @@ def test_certificates_cover_linear_models(trained):
     model = forel.train(table, label="y", features="pairs", bits=12, certificate=True)
     assert model.certificate
     assert model.learner.loss == pytest.approx(forel.train(table, label="y", features="pairs", bits=12).learner.loss)
+
+
+def test_other_libraries_have_no_curves(trained):
+    """ONNX refuses; river continues without them, within the guarantee."""
+    from forel.river import model_of
+
+    model, test = trained
+    pytest.importorskip("onnx")
+    from forel.onnx import to_onnx
+
+    with pytest.raises(ValueError, match="model: got 'curves and pairs of columns', expected plain features"):
+        to_onnx(model)
+    plain = model_of(model)
+    row = {k: v for k, v in test.iloc[0].drop("y").items() if v == v}
+    assert 0 < plain.predict_proba_one(row)[True] < 1
+    without = model.learner.without_full_filters()
+    assert without.curves is None
+    assert without.guarantee().loss <= without.guarantee().other + without.guarantee().bound
+
+
+def test_models_are_inspected(trained, tmp_path):
+    model, _ = trained
+    small = Model(serving_model(model, mixed=True), model.extra, model.names)
+    for one in (model, small):
+        assert {"a", "b", "d"} & {weight.name for weight in one.inspect().weights}
+    assert "curve" in {kind.kind for kind in model.inspect().mixture.kinds}

@@ -559,8 +559,8 @@ class Learner:
 
     @reads
     def without_full_filters(self) -> "Learner":
-        """Return a copy that continues without full-covariance filters; the learner itself if it has none."""
-        if not self.settings.full_filters:
+        """Return a copy that continues without full-covariance filters and curves; the learner itself without both."""
+        if not self.settings.full_filters and self.curves is None:
             return self
         state, mixture = self.state.copied(), self._experts.copy()
         state.settings = replace(self.settings, full_filters=())

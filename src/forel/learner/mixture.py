@@ -320,9 +320,12 @@ class Mixture:
         return out
 
     def drop_full_filters(self) -> None:
-        """Continue without full-covariance filters."""
-        if (full := self.full_filters) is not None:
-            self._drop(full)
+        """Continue without full-covariance filters, and experts on curves."""
+        for group in [one for one in self._independent if one in (self.full_filters, self.curve_experts)]:
+            self._drop(group)
+        if self._further is not None:
+            self._drop(self._independent[0])
+        self.curves = self._further = None
 
     def _drop(self, group: ExpertGroup) -> None:
         """Continue without a group; what its prior weight costs is added to what the bound allows.

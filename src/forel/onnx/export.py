@@ -49,6 +49,9 @@ def to_onnx(model: Any) -> "onnx.ModelProto":
     if isinstance(stored.learner, KeyedModels):
         raise refuse("model", f"models by {stored.learner.by}", "that of one key: to_onnx(stored.of_key(...))")
     small = stored.learner if isinstance(stored.learner, ServingModel) else serving_model(stored.learner)
+    if small.curves is not None:
+        expected = "plain features: train with features='linear' (--features linear), or serve with forel"
+        raise refuse("model", "curves and pairs of columns", expected)
     if small.bias.size > small.n_outputs:
         raise refuse("model", "a file with the mixture", "one model: convert the learner that it was made from")
     if small.link not in LINKS:

@@ -89,7 +89,9 @@ def largest_weights(
     trainable = not isinstance(model, ServingModel)
     slots = model.active_coordinates if trainable else model.slots.astype(np.int64)
     slots = slots[slots < model.features]
-    weights = (model.weights_at(slots) if trainable else model.weights[:, : model.n_outputs]).astype(np.float64)
+    weights = (model.weights_at(slots) if trainable else model.weights[: slots.size, : model.n_outputs]).astype(
+        np.float64
+    )
     sizes = _spreads(model, slots, moments)
     contributions = np.abs(weights) * sizes[:, None]
     order = np.argsort(-contributions.max(axis=1, initial=0.0), kind="stable")[:top]

@@ -1,5 +1,6 @@
 """``forel dev survey``: recompute and check every numbered result, and related statements."""
 
+import math
 import pathlib
 import time
 from typing import TYPE_CHECKING, Annotated
@@ -97,15 +98,20 @@ def _row(result: "Result", outcome: "Outcome", seconds: float) -> dict[str, obje
     return {
         "result": result.key,
         "title": result.title,
-        "measured": outcome.measured,
+        "measured": _finite(outcome.measured),
         "relation": result.relation,
-        "bound": outcome.bound,
-        "slack": outcome.bound - outcome.measured,
-        "tight": result.tight(outcome),
-        "holds": result.holds(outcome),
+        "bound": _finite(outcome.bound),
+        "slack": _finite(outcome.bound - outcome.measured),
+        "tight": bool(result.tight(outcome)),
+        "holds": bool(result.holds(outcome)),
         "case": outcome.case,
         "seconds": round(seconds, 3),
     }
+
+
+def _finite(value: float) -> float | None:
+    """Return a number that JSON has."""
+    return float(value) if math.isfinite(value) else None
 
 
 def _table(rows: "list[tuple[Result, Outcome, float]]", width: int, title: str) -> "Table":

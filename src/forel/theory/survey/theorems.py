@@ -69,7 +69,7 @@ def _bounded(algorithms: Mapping[str, Algorithm], theorem: Theorem, against: Aga
 
 
 def check_1() -> Outcome:
-    """Compare regret with the bound for centered algorithms and the leader.
+    """Compare regret with the bound for regularizers around x_1 and around x_t, and the leader.
 
     Survey: Theorem 1
     """
@@ -80,9 +80,17 @@ def check_1() -> Outcome:
         "RDA": regularized_dual_averaging(1.0, 1.0, 0.05, 0.1),
         "AdaGrad dual averaging": adagrad_dual_averaging(1.0, 1.0),
         "hedge": hedge(N),
+        "proximal": FTRL(InverseSqrt(0.3, 1), Euclidean(), True, feasible=BALL),
+        "proximal, AdaGrad": FTRL(DiagonalAdaGrad(0.5, beta=1.0), Diagonal(), True),
+        "proximal, curved penalty": FTRL(
+            Constant(0.5), Euclidean(), True, penalty=squared_l2(5.0), weights=EveryRound()
+        ),
     }
     leader = curved(follow_the_leader())
-    return largest([_bounded(algorithms, theorem_1), *_compare("leader, curved", leader, theorem_1, "losses")])
+    composite = _bounded({"RDA": algorithms["RDA"]}, lambda t, x: theorem_1(t, x, "composite"), "composite")
+    return largest(
+        [_bounded(algorithms, theorem_1), composite, *_compare("leader, curved", leader, theorem_1, "losses")]
+    )
 
 
 def _proximal_ones() -> dict[str, Algorithm]:

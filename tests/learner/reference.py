@@ -4,12 +4,6 @@ import numpy as np
 
 from forel.losses import Choice, Example, Interval, by_name
 from forel.losses.vocabulary import VOCABULARY
-from forel.theory.algorithms import FTRL, MirrorDescent
-from forel.theory.geometries import Diagonal, Euclidean
-from forel.theory.penalties import ElasticNet
-from forel.theory.rates import DiagonalAdaGrad, ScaleFree
-from forel.theory.sets import Box, Reals
-from forel.theory.weights import EveryRound, Once
 
 N, ROUNDS = 8, 200
 SINGLE = [name for name, loss in VOCABULARY.items() if not loss.joint]
@@ -25,26 +19,9 @@ def stream(loss, seed=0, rounds=ROUNDS, n=N):
     return dense, labels + (rng.normal(size=rounds) if domain == Interval() else 0)
 
 
-def reference(settings, n):
-    """The same algorithm, assembled from the vocabulary; the bias is a last coordinate without a penalty."""
-    bias = settings.bias
-    free = [1.0] * n + [0.0] * bias
-    penalty = ElasticNet(np.multiply(settings.l1, free), np.multiply(settings.l2, free))
-    weights = Once() if settings.penalty_weight == "once" else EveryRound()
-    region = Reals() if settings.radius is None else Box(-settings.radius, settings.radius)
-    rate = {
-        "adagrad": lambda: DiagonalAdaGrad(settings.alpha, beta=settings.beta),
-        "scale_free": lambda: ScaleFree(settings.alpha, settings.beta),
-    }[settings.rate]()
-    geometry = Diagonal() if rate.shape == "diagonal" else Euclidean()
-    if settings.algorithm == "mirror":
-        return MirrorDescent(rate, geometry, penalty, weights, region)
-    return FTRL(rate, geometry, settings.algorithm == "proximal", penalty=penalty, weights=weights, feasible=region)
-
-
 def replay(settings, dense, labels):
     """Play the reference engine; return its margins before each round, its last weights and its losses."""
-    algorithm, loss = reference(settings, dense.shape[1]), settings.loss_function
+    algorithm, loss = settings.reference(dense.shape[1]), settings.loss_function
     rows = np.hstack([dense, np.ones((len(dense), 1))]) if settings.bias else dense
     state, margins, losses = algorithm.init(rows.shape[1]), [], 0.0
     for a, y in zip(rows, labels, strict=True):

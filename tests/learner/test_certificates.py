@@ -7,7 +7,7 @@ from forel.learner.learner import Learner
 from forel.learner.settings import Settings
 from forel.losses import Example, Logistic
 from forel.theory.sets import Box, l1_ball, l2_ball
-from tests.learner.reference import ROUNDS, N, reference, stream
+from tests.learner.reference import ROUNDS, N, stream
 
 CERTIFIED = [
     Settings("logistic", "proximal", "adagrad", 0.4),
@@ -46,7 +46,7 @@ def test_the_certificate_equals_that_of_the_theory_for_the_same_game(settings):
     model.learn(dense, labels)
     proof = model.certificate()
     rows = np.hstack([dense, np.ones((ROUNDS, 1))]) if settings.bias else dense
-    algorithm = reference(settings, N)
+    algorithm = settings.reference(N)
     trace = play(algorithm, [Example(settings.loss_function, a, y) for a, y in zip(rows, labels, strict=True)])
     theorem = theorem_10 if algorithm.proximal else theorem_1
     theorem = theorem_12 if settings.algorithm == "mirror" else theorem

@@ -11,7 +11,7 @@ from forel.learner.rows import SMALL, Rows, rows_of
 from forel.learner.settings import Settings
 from forel.learner.state import summed
 from forel.losses import Example, Huber, Quantile
-from tests.learner.reference import ROUNDS, N, reference, stream
+from tests.learner.reference import ROUNDS, N, stream
 
 
 @pytest.mark.usefixtures("interpreted")
@@ -151,7 +151,7 @@ def test_losses_of_the_vocabulary_may_be_given_themselves(loss, name):
     dense, labels = stream("squared")
     model = Learner(N, Settings(loss, alpha=0.3), dtype=np.float64)
     model.learn(dense, labels)
-    theory = reference(Settings(name, alpha=0.3), N)
+    theory = Settings(name, alpha=0.3).reference(N)
     state = theory.init(N + 1)
     for a, y in zip(np.hstack([dense, np.ones((ROUNDS, 1))]), labels, strict=True):
         state = theory.update(state, Example(loss, a, y))

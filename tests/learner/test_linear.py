@@ -18,7 +18,7 @@ from forel.learner.rows import rows_of
 from forel.learner.settings import Settings
 from forel.losses import Example, Softmax, by_name
 from forel.losses import Linear as LinearLoss
-from tests.learner.reference import ROUNDS, SINGLE, N, reference, replay, stream
+from tests.learner.reference import ROUNDS, SINGLE, N, replay, stream
 
 
 def combinations():
@@ -245,7 +245,7 @@ def test_softmax_equals_the_reference(algorithm):
     settings = Settings("softmax", algorithm, alpha=0.3, l1=0.02, penalty_weight="every", bias=False)
     model = Learner(N, settings, classes=3, dtype=np.float64, certified=True, mixed=False)
     model.learn(dense, classes)
-    theory = reference(settings, N * 3)
+    theory = settings.reference(N * 3)
     state, losses = theory.init(N * 3), 0.0
     played = []
     for a, y in zip(dense, classes, strict=True):
@@ -281,7 +281,7 @@ def test_a_user_defined_loss_is_one_function():
         model = Learner(N, Settings(own, alpha=0.3), dtype=np.float64)
         model.learn(dense, y)
         x, total = np.zeros(N + 1), 0.0
-        theory = reference(Settings("squared", alpha=0.3), N)
+        theory = Settings("squared", alpha=0.3).reference(N)
         state = theory.init(N + 1)
         for a, label in zip(np.hstack([dense, np.ones((ROUNDS, 1))]), y, strict=True):
             x = theory.play(state)

@@ -252,7 +252,6 @@ FAST = [
 @pytest.mark.parametrize("units", [1.0, np.array([1e-3, 1.0, 1e3])], ids=["one scale", "badly scaled"])
 @pytest.mark.parametrize("settings", FAST, ids=str)
 def test_the_fast_learner_plays_and_certifies_the_same_game(settings, units, monkeypatch):
-    from tests.learner.reference import reference
 
     monkeypatch.setattr(kernel, "kernel", kernel.uncompiled_kernel)
     rows = np.array([loss.features for loss in random_rows(units)])
@@ -262,7 +261,7 @@ def test_the_fast_learner_plays_and_certifies_the_same_game(settings, units, mon
         margins.append(float(model.progress(a[None], [y])[0, 0]))  # predicting would clip values to those seen
     proof = model.certificate()
     rows = np.hstack([rows, np.ones((ROUNDS, 1))]) if settings.bias else rows
-    algorithm = reference(settings, N)
+    algorithm = settings.reference(N)
     trace = play(algorithm, [Example(settings.loss_function, a, y) for a, y in zip(rows, labels, strict=True)])
     assert np.allclose(margins, np.einsum("ti,ti->t", rows, trace.points[:-1]), rtol=1e-11, atol=1e-12)
     for x in (trace.points[-1], np.zeros(rows.shape[1]), np.full(rows.shape[1], 0.1) / np.abs(rows).max()):

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -16,7 +16,10 @@ from forel.losses.custom import Function
 from forel.losses.labels import uses_signs
 from forel.losses.margin import Mixing
 from forel.losses.vocabulary import resolve
-from forel.validation import constants, number, refuse, whole
+from forel.validation import Unsupported, constants, number, refuse, whole
+
+if TYPE_CHECKING:
+    from forel.theory.algorithms import FTRL, MirrorDescent
 
 __all__ = ["Settings"]
 
@@ -178,6 +181,33 @@ class Settings:
         lanes = range(self.first_filter)
         names = tuple(", ".join(f"{n}={values[k]:.3g}" for n, values in differing.items()) for k in lanes)
         return names + tuple(f"filter, {_described(one)}" for one in self.filters)
+
+    def reference(self, n: int) -> "FTRL | MirrorDescent":
+        """Return the algorithm of ``forel.theory`` that these settings are, with the bias after n other weights.
+
+        >>> Settings(alpha=0.5, l1=0.1).reference(3).penalty
+        ElasticNet(l1=array([0.1, 0.1, 0.1, 0. ]), l2=array([0., 0., 0., 0.]))
+
+        Survey: sections 3.4, 5 and 6
+        """
+        from forel.theory.algorithms import FTRL, MirrorDescent
+        from forel.theory.geometries import Diagonal
+        from forel.theory.penalties import ElasticNet
+        from forel.theory.rates import DiagonalAdaGrad, ScaleFree
+        from forel.theory.sets import Box, Reals
+        from forel.theory.weights import EveryRound, Once
+
+        if self.algorithm == "filter" or self.n_experts > 1:
+            raise Unsupported("reference: the survey's family has no Gaussian filters, and one setting at a time")
+        alpha, beta, l1, l2, radius, _ = (v[0] if isinstance(v, tuple) else v for v in self._per_lane())
+        free = np.append(np.ones(n), np.zeros(int(self.bias)))
+        penalty, region = ElasticNet(l1 * free, l2 * free), Reals() if radius is None else Box(-radius, radius)
+        weights = Once() if self.penalty_weight == "once" else EveryRound()
+        rate = ScaleFree(alpha, beta) if self.rate == "scale_free" else DiagonalAdaGrad(alpha, beta=beta)
+        if self.algorithm == "mirror":
+            return MirrorDescent(rate, Diagonal(), penalty, weights, region)
+        proximal = self.algorithm == "proximal"
+        return FTRL(rate, Diagonal(), proximal, penalty=penalty, weights=weights, feasible=region)
 
     def describe(self, name: str) -> str:
         """Return one of the settings as text, as a range where lanes differ in it.

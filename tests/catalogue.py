@@ -114,6 +114,7 @@ CATALOGUE = {
     "geometry": list(GEOMETRIES.values()),
     "regularizer": [regularizers.Regularizer.around(geometries.Euclidean(), 2.0, np.ones(N))],
     "set": list(set_table(N).values()),
+    "own set": [sets.Oracle(np.max, np.minimum)],
     "penalty": list(penalty_table(N).values()),
     "weights": [weights.Once(), weights.EveryRound(), weights.Given([3.0, 2.0, 1.0])],
     "margin loss": MARGIN_LOSSES,

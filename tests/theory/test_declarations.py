@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from forel.losses import Linear
-from forel.theory.algorithms import FTRL, dual_averaging, ftrl_proximal
+from forel.theory.algorithms import FTRL, dual_averaging, ftrl_proximal, greedy_projection
 from forel.theory.analysis import bound, play
 from forel.theory.analysis.streams import classification, random_linear
 from forel.theory.geometries import Euclidean, FullMatrix
@@ -138,6 +140,43 @@ def test_optimism_written_as_a_linear_regularizer_is_void():
 
     trace = play(Optimist(), [Linear([(-1.0) ** t, 0.0, 0.0]) for t in range(40)])
     assert bound(trace, np.array([1.0, 0.0, 0.0])).void == "the regularizer of round 1 is negative"
+
+
+def rescaled(r, factor, shift, slope):
+    """A regularizer of another strength, with a constant and a slope that it does not have."""
+    strength, linear = factor * np.asarray(r.strength), r.linear * factor + slope
+    strength = float(strength) if strength.ndim == 0 else strength
+    return Regularizer(r.geometry, strength, linear, r.constant * factor + shift)
+
+
+EDITS = {
+    "strength": lambda r, v, g: r._replace(regularizer=rescaled(r.regularizer, 1 + v, 0.0, 0.0)),
+    "constant": lambda r, v, g: r._replace(regularizer=rescaled(r.regularizer, 1.0, -v, 0.0)),
+    "slope": lambda r, v, g: r._replace(regularizer=rescaled(r.regularizer, 1.0, 0.0, v * g)),
+    "gradient": lambda r, v, g: r._replace(g=r.g * (1 - v)),
+    "norm": lambda r, v, g: r._replace(strength=np.asarray(r.regularizer.strength) * 0 + 10 * v),
+    "loss": lambda r, v, g: r._replace(loss=Linear(r.loss.g, r.loss.constant - v)),
+    "other loss": lambda r, v, g: r._replace(g=r.g - v * g, loss=Linear(r.g - v * g, r.loss.constant)),
+    "hint": lambda r, v, g: r._replace(hint=v * r.g),
+}
+
+
+@given(st.integers(0, 10_000), st.sampled_from(list(EDITS)), st.floats(1e-6, 3.0), st.integers(0, 12))
+@settings(max_examples=150, deadline=None)
+def test_whatever_is_declared_a_bound_that_is_printed_holds(seed, name, size, only):
+    """Any of several edits, of any size, in one round or in all: void, or at least the regret that was measured."""
+    rng = np.random.default_rng(seed)
+    right = [CENTERED, PROXIMAL, dual_averaging(1.0, 1.0), greedy_projection(0.3, l2_ball(1.0))][seed % 4]
+    g = rng.normal(size=3)
+
+    def edit(r, t):
+        return EDITS[name](r, size, g) if only in (0, t) else r
+
+    trace = play(Claims(right, {}, edit), [Linear(v) for v in rng.normal(size=(12, 3)) + (seed % 3 == 0)])
+    for x in (-trace.gradients.sum(axis=0), rng.normal(size=3), np.zeros(3)):
+        x = x / max(1.0, np.linalg.norm(x))
+        limit = bound(trace, x)
+        assert limit.void or trace.regret(x) <= limit.total * (1 + 1e-5) + 1e-9, (name, limit)
 
 
 SIZE = 1e-9

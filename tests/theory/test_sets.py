@@ -8,16 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forel import cvx
+from forel.losses import Linear
+from forel.theory.algorithms import FTRL
+from forel.theory.analysis import bound, play
 from forel.theory.argmin import SOLVER, Argmin, project
 from forel.theory.argmin.methods import sets
 from forel.theory.geometries import Euclidean
 from forel.theory.norms import LINF
+from forel.theory.penalties import l1
+from forel.theory.rates import InverseSqrt
 from forel.theory.sets import (
     Affine,
     Ball,
     Box,
     HalfSpace,
     Intersection,
+    Oracle,
     Polyhedron,
     Reals,
     Simplex,
@@ -295,3 +301,18 @@ def test_sets_without_the_extra_name_it(monkeypatch):
     monkeypatch.setattr(cvx, "available", lambda: False)
     with pytest.raises(Unsupported, match=r"pip install 'forel\[cvx\]'"):
         Argmin(Euclidean(), feasible=sets(N)["Polyhedron"])
+
+
+def test_a_set_of_the_users_own_plays_as_the_ball_that_it_is_and_refuses_what_it_cannot_do():
+    ball = l2_ball(0.7)
+    own = Oracle(lambda x: np.linalg.norm(x) - 0.7, lambda z, strength: project(-z / strength, ball))
+    losses = [Linear(g) for g in np.random.default_rng(0).normal(size=(20, 3))]
+    traces = [play(FTRL(InverseSqrt(0.5, 1.0), Euclidean(), True, feasible=region), losses) for region in (ball, own)]
+    np.testing.assert_allclose(traces[0].points, traces[1].points, atol=1e-12)
+    x = np.array([0.7, 0.0, 0.0])
+    assert bound(traces[1], x).total == pytest.approx(bound(traces[0], x).total)
+    assert bound(traces[1], 1.01 * x).void == "the comparator lies outside X"
+    with pytest.raises(Unsupported, match=r"^feasible: an Oracle is no constraint for a solver"):
+        play(FTRL(InverseSqrt(0.5, 1.0), Euclidean(), penalty=l1(0.1), feasible=own), losses)
+    with pytest.raises(ValueError, match=r"^argmin\(z, strength\): got shape \(\), expected a vector of length 3"):
+        play(FTRL(InverseSqrt(0.5, 1.0), Euclidean(), feasible=Oracle(np.max, lambda z, s: 0.0)), losses)

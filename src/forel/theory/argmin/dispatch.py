@@ -22,7 +22,18 @@ from forel.theory.regularizers import Regularizer
 from forel.theory.sets import FeasibleSet, Reals
 from forel.validation import Strength, Unbounded, Vector, all_finite, non_negative, vector
 
+
+def own(problem: Problem) -> Solve | None:
+    """Plan the set's own argmin, where it has one; it takes no penalty."""
+    solve: Callable[[Vector, Strength], Vector] | None = getattr(problem.feasible, "argmin", None)
+    plain = problem.geometry.quadratic and not (np.any(problem.l1) or np.any(problem.l2))
+    if solve is None or problem.groups or problem.others or not plain:
+        return None
+    return lambda z, strength, weight: vector("argmin(z, strength)", solve(z, strength), z.size)
+
+
 CLOSED_FORMS: dict[str, Callable[[Problem], Solve | None]] = {
+    "the set's own": own,
     "coordinate-wise": coordinate,
     "threshold, then scale or root": ball,
     "sort": simplex,

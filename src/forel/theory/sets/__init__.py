@@ -10,6 +10,7 @@ from forel.theory.sets.boxes import Box, Reals, linf_ball
 from forel.theory.sets.feasible import FeasibleSet
 from forel.theory.sets.intersection import Intersection, intersect
 from forel.theory.sets.linear import Affine, HalfSpace, Polyhedron
+from forel.theory.sets.oracle import Oracle
 from forel.theory.sets.simplex import Simplex
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "FeasibleSet",
     "HalfSpace",
     "Intersection",
+    "Oracle",
     "Polyhedron",
     "Reals",
     "Simplex",

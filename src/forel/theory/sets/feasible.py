@@ -11,7 +11,11 @@ TOLERANCE = 1e-7  # the accuracy of points found by a solver
 
 
 class FeasibleSet(Protocol):
-    """A closed convex set X ⊆ R^n."""
+    r"""A closed convex set X ⊆ R^n.
+
+    It may also have ``argmin(z, strength)``, the minimizer over X of $z \cdot x$ plus half the quadratic of a strength,
+    which then takes the place of the solver. :class:`forel.theory.sets.Oracle` needs no more than that.
+    """
 
     @property
     def separable(self) -> bool:

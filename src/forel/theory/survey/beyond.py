@@ -88,7 +88,7 @@ def _hinted(kind: str, g: Matrix) -> Callable[[int, Vector], Vector]:
     return lambda t, last: guess[min(t, len(g)) - 1]
 
 
-HINTS = ("last", "perfect", "opposite", "noisy", "huge")
+HINTS = ("last", "opposite", "huge")
 
 
 def _optimistic(make: Callable[[Any], Algorithm], points: Sequence[Vector] = ()) -> Iterator[tuple[str, Trace]]:

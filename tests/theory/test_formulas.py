@@ -285,11 +285,11 @@ HYPOTHESES = {
     ),
     "AdaGrad, comparator": (
         lambda: adagrad_proximal_formula(pulled(adagrad_ftrl_proximal(2.0, feasible=Box(-2.02, 2.02))), 1.01 * X, 2.0),
-        "the comparator has norm 2.02, more than R = 2",
+        "the comparator has 2.02 at index 0, more than R = 2",
     ),
     "AdaGrad, points": (
         lambda: adagrad_proximal_formula(pulled(adagrad_ftrl_proximal(2.0, feasible=Box(-2.02, 2.02))), X, 2.0),
-        "a point that was played is outside the ball of radius 2",
+        "the point of round 2 has -2.02 at index 0, more than R = 2",
     ),
     **{
         f"AdaGrad, {name}": (

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from forel.losses import Example, Linear, Logistic
 from forel.theory.algorithms import (
     FTRL,
+    adagrad_ftrl_proximal,
     delay_tolerant_adagrad,
     dual_averaging,
     ftrl_proximal,
@@ -101,6 +102,19 @@ def test_adagrad_on_the_errors_of_hints_has_its_formula(seed):
         limit = adagrad_proximal_formula(trace, u, R)
         assert limit.total == pytest.approx(2 * np.sqrt(2) * R * np.sqrt(((g - m) ** 2).sum(axis=0)).sum(), rel=1e-9)
         assert trace.regret(u) <= bound(trace, u).total * (1 + 1e-9) <= limit.total * (1 + 2e-9)
+
+
+def test_a_radius_for_each_coordinate_has_a_formula_as_well():
+    g, radii = stream(0)[0], np.array([0.1, 1.0, 10.0])
+    trace = play(adagrad_ftrl_proximal(radii), losses(g))
+    corner = -radii * np.sign(g.sum(axis=0))
+    limit = adagrad_proximal_formula(trace, corner, radii)
+    assert limit.total == pytest.approx(2 * np.sqrt(2) * np.sqrt((g**2).sum(axis=0)) @ radii)
+    assert trace.regret(corner) <= bound(trace, corner).total <= limit.total
+    assert adagrad_proximal_formula(trace, corner, radii * [1, 1, 0.5]).void
+    assert (
+        adagrad_proximal_formula(trace, corner, radii * [1, 1, 2]).void == "the rate is not the one the formula is for"
+    )
 
 
 @given(st.integers(0, 10_000), st.sampled_from(["centered", "proximal", "entropy", "L1"]))

@@ -8,6 +8,7 @@ a point that was played is not an argmin.
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from forel.theory.algorithms.delayed import huber
 from forel.theory.analysis.bounds import Bound
@@ -17,7 +18,7 @@ from forel.theory.analysis.optimality import first_suboptimal_round
 from forel.theory.geometries import Entropy, Euclidean, Geometry
 from forel.theory.norms import L1, L2, LINF, Norm
 from forel.theory.rates import DiagonalAdaGrad
-from forel.validation import Unsupported, Vector, positive, vector, whole
+from forel.validation import Unsupported, Vector, constants, positive, vector, whole
 
 __all__ = [
     "adagrad_proximal_formula",
@@ -176,8 +177,13 @@ def _inside(trace: Trace, radius: float, norm: Norm) -> str:
     return f"a point that was played is outside the ball of radius {radius:.6g}" if outside else ""
 
 
-def adagrad_proximal_formula(trace: Trace, x: Vector, radius: float) -> Bound:
-    r"""Return $\sum_i 2\sqrt2R_\infty\sqrt{\sum_t g_{t,i}^2}$, the diagonal AdaGrad bound for FTRL-Proximal.
+def _beyond_radii(what: str, x: Vector, radii: Vector) -> str:
+    i = int(np.argmax(np.abs(x) / radii))
+    return f"{what} has {x[i]:.6g} at index {i}, more than R = {radii[i]:.6g}" if abs(x[i]) > radii[i] else ""
+
+
+def adagrad_proximal_formula(trace: Trace, x: Vector, radius: ArrayLike) -> Bound:
+    r"""Return $\sum_i 2\sqrt2R_i\sqrt{\sum_t g_{t,i}^2}$, that of diagonal AdaGrad, for one R or one each.
 
     >>> from forel.theory.algorithms import adagrad_ftrl_proximal
     >>> from forel.theory.analysis import play
@@ -188,18 +194,22 @@ def adagrad_proximal_formula(trace: Trace, x: Vector, radius: float) -> Bound:
 
     Survey: section 3.4
     """
-    radius, rate = positive("radius", radius), trace.algorithm.rate
+    sizes = np.broadcast_to(constants("radius", radius, "positive numbers", low=math.ulp(0.0)), trace.points.shape[1])
+    rate, point = trace.algorithm.rate, vector("x", x, sizes.size)
+    outside = _beyond_radii("the comparator", point, sizes * (1 + 1e-12))
+    for t, played in enumerate(trace.points, start=1):
+        outside = outside or _beyond_radii(f"the point of round {t}", played, sizes * (1 + 1e-9))
     fits = trace.algorithm.proximal and isinstance(rate, DiagonalAdaGrad)
     if isinstance(rate, DiagonalAdaGrad):
         fits = fits and not np.any(rate.offset) and not np.any(rate.beta)
-        fits = fits and np.allclose(rate.scale, math.sqrt(2) * radius, rtol=1e-9, atol=0.0)
+        fits = fits and np.allclose(rate.scale, math.sqrt(2) * sizes, rtol=1e-9, atol=0.0)
     return _formula(
         trace,
         x,
         "section 3.4, 2√2·R√Σg²",
-        2 * math.sqrt(2) * radius * np.sqrt(np.cumsum(trace.errors**2, axis=0)).sum(axis=1),
-        _comparator(trace, x, radius, LINF),
-        _inside(trace, radius, LINF),
+        2 * math.sqrt(2) * np.sqrt(np.cumsum(trace.errors**2, axis=0)) @ sizes,
+        _comparator(trace, x, math.inf),
+        outside,
         "" if fits else "the rate is not the one the formula is for",
         _penalty(trace, x),
     )

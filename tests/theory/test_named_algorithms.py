@@ -64,7 +64,7 @@ def test_doubling_trick_restarts_and_keeps_its_bound():
     assert worst <= trick.epochs.bound(100)
     adaptive = play(dual_averaging(2.0, 1.0), follows_the_player, rounds=100, n=3).worst_regret(l2_ball(2.0))
     assert adaptive <= math.sqrt(2) * 2 * math.sqrt(100)
-    with pytest.raises(Unsupported, match=r"Doubling.bound"):
+    with pytest.raises(Unsupported, match=r"DoublingTrick.bound"):
         _ = trace.added
 
 

@@ -29,6 +29,7 @@ COMMANDS = {
     "replay": "Learn the events of a server again.",
     "inspect": "Show the settings, experts, weights and certificate of a model.",
     "convert": "Convert a model to a smaller one, or write that of one key.",
+    "lab": "Open a page for teaching: play against online learners.",
 }
 # The commands of ``forel dev``.
 DEV = {

@@ -1,0 +1,36 @@
+"""``forel lab``: a local page on which online learning is assembled, played and seen."""
+
+import webbrowser
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from forel.cli.errors import errors_as_messages
+from forel.cli.printing import say
+
+if TYPE_CHECKING:
+    from forel.lab.server import LabServer
+
+
+def lab(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Of this machine alone; 0 for any that is free.")] = 8090,
+    browser: Annotated[bool, typer.Option("--browser", help="Open the page in a browser.")] = False,
+) -> None:
+    """Open a page for teaching: play against online learners.
+
+    Points in their set, regret under its bound, the Strong FTRL Lemma and the
+    code of the game. Nothing is loaded from elsewhere.
+
+    Examples:
+      forel lab
+      forel lab --port 0 --browser
+    """
+    with errors_as_messages():
+        from forel.lab.server import serve
+
+        def ready(server: "LabServer") -> None:
+            say(f"forel: ready on {server.url}; Ctrl-C stops")
+            if browser:
+                webbrowser.open(server.url)
+
+        serve(port, ready)

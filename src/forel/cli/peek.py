@@ -98,9 +98,8 @@ def _print(found: Any, command: str | None) -> None:
             file = _quoted(found.arguments()[0])
             say(f"No column looks like a label; name it, such as: forel peek {file} --label {name}", err=False)
         if found.formatted:
-            names = ", ".join(found.formatted)
-            hint = "currencies, percent signs and thousands separators make words of numbers; remove them"
-            say(f"Read as words: {names}. {hint[0].upper()}{hint[1:]}.", err=False)
+            hint = "without signs of currency and percent, and thousands separators"
+            say(f"Read as numbers: {', '.join(found.formatted)}, {hint}.", err=False)
         for column in found.columns:
             if column.order == AMBIGUOUS and column.name not in found.given.dates:
                 first, second = (f"--date {shlex.quote(f'{column.name}:{order}')}" for order in ("dmy", "mdy"))

@@ -15,6 +15,7 @@ from forel.cli.printing import (
     say,
     say_where_terms_are,
 )
+from forel.data.features.kinds import amounts_in
 from forel.markup import counted, number_text
 from forel.training.model import Model
 from forel.training.progress import Progress
@@ -133,6 +134,8 @@ def print_summary(trained: Model, saved: Saved, certified: bool, as_json: bool, 
         say(f"Mixture: {mixture_sentence(trained)}.", stderr)
     if trained.label_words is not None:
         say(f"Labels: {trained.label_words.summary()}.", stderr)
+    if amounts := amounts_in(trained.read_options.kinds):
+        say(f"Read as numbers: {amounts}; --categories keeps words.", stderr)
     print_statements(run.statements, stderr)
     if certificate is not None:
         say(f"Certificate: {certificate}.", stderr)

@@ -25,7 +25,7 @@ from forel.data.problems import Malformed
 from forel.data.reader import read
 from forel.data.sources.files import single_sources
 from forel.data.sources.streams import open_stream
-from forel.data.values import is_missing, parse_number
+from forel.data.values import common_sign, is_missing, parse_number, plain_number
 from forel.validation import refuse, whole
 
 __all__ = ["ColumnSummary", "Summary", "peek"]
@@ -48,7 +48,6 @@ LABELS = (
 )  # fmt: skip
 AMOUNTS = frozenset({"rating", "quality", "cnt", "count", "price"})  # features as often as labels
 DECIMAL_COMMA, WHOLE = re.compile(r"[-+]?[0-9]+,[0-9]+"), re.compile(r"[-+]?[0-9]+")
-FORMATTED = re.compile(r"[-+(]?[$€£¥]? ?[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)? ?[%$€£¥]?\)?")
 Row = Mapping[str, Any]
 
 
@@ -93,7 +92,7 @@ class Summary:
     positive : the larger of two labels that are whole numbers other than 0, 1 and -1
     regression : whether the label has more than two values, all numbers, or two that are not whole
     ignore : columns of identifiers, in which every row has another word, and columns that count the rows
-    formatted : columns of numbers that are read as words, because of currencies, percent signs or thousands separators
+    formatted : columns of numbers that are written with signs of currency or percent, or thousands separators
     malformed : number of rows that cannot be read
     problem : what is wrong with the first of these
     given : the options that the caller gave
@@ -287,6 +286,9 @@ def _text_options(form: str, options: ReadOptions, lines: list[str], beginning: 
 
 def _has_decimal_commas(cells: Sequence[str]) -> bool:
     present = [cell.strip() for cell in cells if not is_missing(cell.encode())]
+    sign = common_sign(present, ",")
+    if sign and any(mark in cell for cell in present for mark in ",."):
+        return common_sign(present) is None
     numbers = all(DECIMAL_COMMA.fullmatch(cell) or WHOLE.fullmatch(cell) for cell in present)
     return numbers and any("," in cell for cell in present)
 
@@ -325,20 +327,22 @@ def _is_number(cell: Any, options: ReadOptions) -> bool:
 
 
 def _summary(file: str, form: str, options: ReadOptions, names: list[str], rows: list[Row]) -> Summary:
-    columns = tuple(_column(name, [row.get(name) for row in rows], options) for name in names)
-    formatted = tuple(column.name for column in columns if _is_formatted(column, rows))
+    given = {name: [_stripped(row.get(name)) for row in rows] for name in names}
+    values = {name: _without_signs(cells, options) for name, cells in given.items()}
+    columns = tuple(_column(name, values[name], given[name], options) for name in names)
+    formatted = tuple(c.name for c in columns if c.kind == "number" and values[c.name] != given[c.name])
     guessed = [column for column in columns if column.name not in formatted]
     label = options.label if options.label is not None else _guess(guessed, len(rows))
     labels = next((column for column in columns if column.name == label), None)
     words, worded = None, labels is not None and labels.kind == "category"
     classes = None
     if labels is not None and worded and labels.distinct >= 2:
-        given = {str(row.get(labels.name)) for row in rows if row.get(labels.name) is not None}
-        words = LabelWords.of_kind(kind_of_words(given))
+        found = {str(row.get(labels.name)) for row in rows if row.get(labels.name) is not None}
+        words = LabelWords.of_kind(kind_of_words(found))
         classes = labels.distinct if words is None else None
     positive, regression = None, False
     if labels is not None and labels.kind == "number" and options.positive is None:
-        positive, regression = _numeric_labels([row.get(labels.name) for row in rows], options)
+        positive, regression = _numeric_labels(values[labels.name], options)
     ids = [
         column.name
         for column in columns
@@ -373,25 +377,33 @@ def _is_row_number(name: str, rows: list[Row]) -> bool:
     return first.isdecimal() and all(str(row.get(name)) == str(int(first) + k) for k, row in enumerate(rows))
 
 
-def _is_formatted(column: ColumnSummary, rows: list[Row]) -> bool:
-    """Return whether a column has numbers that are read as words: with currencies, percent signs or commas."""
-    present = (cell for row in rows if (cell := str(row.get(column.name) or "").strip()) and cell not in column.marks)
-    return column.kind == "category" and column.distinct > 2 and all(map(FORMATTED.fullmatch, present))
+def _stripped(value: Any) -> Any:
+    return "" if value is None else value.strip() if isinstance(value, str) else value
 
 
-def _column(name: str, values: list[Any], options: ReadOptions) -> ColumnSummary:
-    cells = ["" if value is None else value.strip() if isinstance(value, str) else value for value in values]
+def _without_signs(cells: list[Any], options: ReadOptions) -> list[Any]:
+    """Return amounts as plain numbers, if the first value is one or a number, as training reads them."""
+    words = [cell for cell in cells if isinstance(cell, str) and not is_missing(cell.encode())]
+    sign = common_sign(words[:1], options.decimal)
+    if sign is None and not (words and _is_number(words[0], options)):
+        return cells
+    return [plain_number(cell, sign or "", options.decimal) if isinstance(cell, str) else cell for cell in cells]
+
+
+def _column(name: str, cells: list[Any], given: list[Any], options: ReadOptions) -> ColumnSummary:
     marked = [isinstance(cell, str) and (is_missing(cell.encode()) or cell in options.missing) for cell in cells]
     present = [cell for cell, mark in zip(cells, marked, strict=True) if not mark]
     number = bool(present) and all(_is_number(cell, options) for cell in _kind_cells(present))
     words = {cell for cell in present if isinstance(cell, str) and not _is_finite(cell, options)} if number else set()
-    mixed = len(words) > MOST_MARKS or any(map(FORMATTED.fullmatch, words))
+    mixed = len(words) > MOST_MARKS or any(common_sign([word]) is not None for word in words)
     number = number and not mixed
     distinct = Counter(str(cell) for cell in present if not number or cell not in words)
     marks = {str(cell): None for cell, mark in zip(cells, marked, strict=True) if mark and cell != ""}
     marks = dict.fromkeys(sorted(words)) if number else marks
     missing = sum(marked) + (sum(cell in words for cell in present) if number else 0)
-    shown = tuple(text if len(text) <= LONGEST else text[: LONGEST - 1] + "…" for text in islice(distinct, EXAMPLES))
+    written = dict(zip(map(str, cells), map(str, given), strict=True))
+    first = (written[cell] for cell in islice(distinct, EXAMPLES))
+    shown = tuple(text if len(text) <= LONGEST else text[: LONGEST - 1] + "…" for text in first)
     texts = (str(one) for one in present if not isinstance(one, date))
     order = date_order(texts) if present and not number else None
     dated = order is not None

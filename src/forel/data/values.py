@@ -3,22 +3,27 @@
 import math
 import re
 import sys
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
 __all__ = [
-    "JSON_NAN", "MISSING", "NEVER_NULL", "category_of", "formatted_number", "is_missing", "is_null", "nearest_float32",
-    "parse_number",
+    "JSON_NAN", "MISSING", "NEVER_NULL", "SIGNS", "category_of", "common_sign", "formatted_number", "is_missing",
+    "is_null", "nearest_float32", "parse_number", "plain_number",
 ]  # fmt: skip
 
 # Missing values of numeric columns and labels; a category is missing only if the cell is empty.
 MISSING = ("", "NA", "N/A", "NULL", "null", "None", "nan", "NaN", "?")
 NEVER_NULL = frozenset((str, int, bool, dict, list, tuple))  # types without missing values
 TRUTH = {"true": 1.0, "True": 1.0, "TRUE": 1.0, "false": 0.0, "False": 0.0, "FALSE": 0.0}
+DIGITS = frozenset("0123456789")
 COMMA = re.compile(r"[-+]?\d+,\d+")
-FORMATTED = re.compile(r"[-+(]?[$€£¥]? ?[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)? ?[%$€£¥]?\)?")
+SIGNS = ("$", "€", "£", "¥", "%")  # of amounts, before or after the number
+GAP = "[ \N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}]?"
+AMOUNT = rf"([-+]?)([$€£¥]?){GAP}([-+]?)([0-9]+|[1-9][0-9]{{0,2}}(?:%s[0-9]{{3}})+)(?:%s([0-9]+))?{GAP}([$€£¥%%]?)"
+AMOUNTS = {mark: re.compile(AMOUNT % pair) for mark, pair in {".": (",", r"\."), ",": (r"\.", ",")}.items()}
 WHOLE = 1e15  # integers below it are written without an exponent
 TOP = 2.0**128  # the successor of the largest float32, if it had one
 
@@ -59,13 +64,15 @@ def is_missing(cell: bytes) -> bool:
     return _text(cell) in MISSING
 
 
-def parse_number(cell: bytes) -> float | None:
+def parse_number(cell: bytes, sign: str | None = None, decimal: str = ".") -> float | None:
     """Return the number in a cell, None if it is missing; raise ValueError otherwise.
 
-    >>> parse_number(b" 1e3"), parse_number(b"True"), parse_number(b"N/A")
-    (1000.0, 1.0, None)
+    With a sign of currency or percent, or "", also that of an amount, as :func:`plain_number` reads it.
+
+    >>> parse_number(b" 1e3"), parse_number(b"True"), parse_number(b"N/A"), parse_number(b"$1,000", "$")
+    (1000.0, 1.0, None, 1000.0)
     """
-    word = _text(cell)
+    word = _text(cell) if sign is None else plain_number(_text(cell), sign, decimal)
     if word in MISSING:
         return None
     if word in TRUTH:
@@ -79,13 +86,63 @@ def formatted_number(word: str) -> str | None:
     """Return what to do with a number that is written for people; None for other words.
 
     >>> formatted_number("2,5"), formatted_number("$2.39")[:30], formatted_number("red")
-    ("decimal=',' (--decimal) reads decimal commas", 'remove thousands separators an', None)
+    ("decimal=',' (--decimal) reads decimal commas", 'all values of a column need th', None)
     """
-    if COMMA.fullmatch(word) and not FORMATTED.fullmatch(word):
+    found = _amount(word, ".")
+    if found is None and (COMMA.fullmatch(word) or _amount(word, ",")):
         return "decimal=',' (--decimal) reads decimal commas"
-    if any(character in word for character in ",$€£¥%") and FORMATTED.fullmatch(word):
-        return "remove thousands separators and signs of currency and percent to have numbers"
-    return None
+    return None if found is None else "all values of a column need the same sign, from the first on, or none"
+
+
+def plain_number(word: str, sign: str, decimal: str = ".") -> str:
+    """Return an amount without its sign, which may be missing, and without thousands separators; others as they are.
+
+    >>> plain_number("-$1,234.50", "$"), plain_number("12.5 %", "%"), plain_number("1.234,5 €", "€", ",")
+    ('-1234.50', '12.5', '1234.5')
+    >>> plain_number("€5", "$"), plain_number("0,512", ""), plain_number("1.234", "", ",")
+    ('€5', '0,512', '1.234')
+    """
+    found = _amount(word, decimal)
+    return word if found is None or found[1] not in ("", sign) else found[0]
+
+
+def common_sign(words: Iterable[str], decimal: str = ".") -> str | None:
+    """Return the sign of amounts, "" if they have separators only; None if not all are amounts of one sign.
+
+    >>> common_sign(["$5", "12", "$1,000"]), common_sign(["1,000", "5"]), common_sign(["$5", "€5"]), common_sign(["5"])
+    ('$', '', None, None)
+    """
+    signs, amounts = {""}, False
+    for word in words:
+        if (found := _amount(word, decimal)) is not None:
+            signs.add(found[1])
+            amounts = True
+        elif not _is_plain(word):
+            return None
+        if len(signs) > 2:
+            return None
+    return max(signs) if amounts else None
+
+
+def _amount(word: str, decimal: str) -> tuple[str, str] | None:
+    """Return the number and the sign of an amount; None for plain numbers and other words."""
+    if not word or (word[0] in DIGITS and word[-1] in DIGITS and "," not in word and word.count(".") < 2):
+        return None
+    found = AMOUNTS[decimal].fullmatch(word)
+    if found is None or _is_plain(word):
+        return None
+    minus, before, inner, whole, part, after = found.groups()
+    if (minus and inner) or (before and after):
+        return None
+    digits = whole.replace(",", "").replace(".", "")
+    return f"{minus}{inner}{digits}.{part}" if part else f"{minus}{inner}{digits}", before or after
+
+
+def _is_plain(word: str) -> bool:
+    try:
+        return math.isfinite(float(word)) and word.isascii()
+    except ValueError:
+        return False
 
 
 def _text(cell: bytes) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from forel.data import ReadOptions, slot
 from forel.data.features.constant import CONSTANT
 from forel.data.features.dates import date_features
+from forel.data.features.kinds import sign_of
 from forel.data.features.transforms import buckets, signed_log1p
 from forel.data.parsers.columns import Columns
 from forel.data.values import category_of, parse_number
@@ -163,9 +164,10 @@ class _Features(dict[Any, "Found | None"]):
         if self._key in self._columns.dates:
             return self._date(value)
         number = None if isinstance(value, str) else float(value)
-        if isinstance(value, str) and self._kind == "number":
+        sign = sign_of(self._kind)
+        if isinstance(value, str) and sign is not None:
             try:
-                number = parse_number(value.encode("utf-8", "surrogatepass"))
+                number = parse_number(value.encode("utf-8", "surrogatepass"), sign, self._columns.options.decimal)
             except ValueError:
                 return self._category(value)
             if number is None:

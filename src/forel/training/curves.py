@@ -106,8 +106,7 @@ def curves_of_source(
         if not passes.kinds.known:
             break
     everything = chain(first, blocks)
-    numbers = (name for name, kind in passes.kinds.known.items() if kind in ("number", "either"))
-    columns = list(dict.fromkeys((*passes.options.log, *numbers)))
+    columns = list(dict.fromkeys((*passes.options.log, *passes.kinds.numeric)))
     if features == "auto" and (not columns or passes.options.transform is not None):
         return None, everything
     parts, left = [], FIRST

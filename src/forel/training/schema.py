@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from forel.data import Block, Malformed, Problems, ReadOptions
-from forel.data.features.kinds import DATE, Kinds
+from forel.data.features.kinds import DATE, Kinds, sign_of
 from forel.data.features.ranges import ColumnRanges, Outside
 from forel.data.labels import CLASSES, LabelWords
 from forel.training.passes import Passes
@@ -66,8 +66,7 @@ class SchemaOfRun(Transform):
         if self._counts:
             kinds = self._passes.kinds
             if kinds.count != self._known:
-                numbers = (name for name, kind in kinds.known.items() if kind in ("number", "either"))
-                self._known, self._numeric = kinds.count, [*self._passes.options.log, *numbers]
+                self._known, self._numeric = kinds.count, [*self._passes.options.log, *kinds.numeric]
             self._rows += len(block)
             self._ranges.add(block, self._numeric)
             self.sample.add(block)
@@ -86,6 +85,7 @@ class SchemaOfRun(Transform):
         """Return the schema, without the column of labels."""
         kinds = self._passes.kinds.known.items()
         features = {name: kind for name, kind in kinds if kind != CLASSES and LabelWords.of_kind(kind) is None}
+        features |= {name: "number" for name, kind in features.items() if sign_of(kind) is not None}
         found: dict[str, dict[str, Any]] = {name: {"kind": kind} for name, kind in features.items()}
         for name, (low, high, count, *_) in self._ranges.pack().items():
             missing = max(0.0, 1 - count / max(self._rows, 1))

@@ -6,12 +6,17 @@ from threading import Lock
 from typing import Any
 
 from forel.data.labels import CLASSES, LabelWords
+from forel.data.values import SIGNS
 from forel.validation import refuse
 
-__all__ = ["DATE", "Kinds", "OrderedKinds", "SeenColumns", "add_kind", "validate_kinds"]
+__all__ = [
+    "DATE", "Kinds", "OrderedKinds", "SeenColumns", "add_kind", "amount_kind", "amounts_in", "sign_of",
+    "validate_kinds",
+]  # fmt: skip
 
 DATE = "date"
-KINDS = ("number", "category", "either", DATE, CLASSES)
+AMOUNTS = {f"number {sign}": sign for sign in SIGNS} | {"number ,": ""}  # the last of thousands separators only
+KINDS = ("number", "category", "either", DATE, CLASSES, *AMOUNTS)
 MOST = 1 << 16  # keys whose kind is recorded; with more, keys are features rather than columns
 
 
@@ -24,6 +29,29 @@ def validate_kinds(kinds: Mapping[str, str] | None) -> dict[str, str]:
     if wrong is not None:
         raise ValueError(f"kinds: got {valid[wrong]!r} for {wrong!r}, expected number, category or either")
     return valid
+
+
+def amount_kind(sign: str) -> str:
+    """Return the kind of numbers that are written with a sign of currency or percent, or with separators only.
+
+    >>> amount_kind("$"), sign_of("number $"), sign_of("number"), sign_of("category")
+    ('number $', '$', '', None)
+    """
+    return f"number {sign or ','}"
+
+
+def sign_of(kind: str | None) -> str | None:
+    """Return the sign of a kind of numbers, "" without one; None for other kinds."""
+    return "" if kind == "number" else AMOUNTS.get(kind or "")
+
+
+def amounts_in(kinds: Mapping[str, str]) -> str:
+    """Return the columns of numbers that are written with signs, for messages.
+
+    >>> amounts_in({"price": "number $", "age": "number", "sales": "number ,"})
+    'price ($), sales (,)'
+    """
+    return ", ".join(f"{name} ({kind.removeprefix('number ')})" for name, kind in kinds.items() if kind in AMOUNTS)
 
 
 @dataclass
@@ -78,6 +106,11 @@ class Kinds:
         return self._merged([k for k in sorted(self._by_file) if k < file])
 
     @property
+    def numeric(self) -> list[str]:
+        """The columns that have numbers."""
+        return [name for name, kind in self.known.items() if kind == "either" or sign_of(kind) is not None]
+
+    @property
     def count(self) -> int:
         """The number of kinds found in all files, which grows while a source is read."""
         return sum(map(len, self._by_file.values()))
@@ -118,7 +151,12 @@ def add_kind(found: dict[str, str], known: Mapping[str, str], name: str, kind: s
     {'age': 'either'}
     """
     before = found.get(name) or known.get(name)
-    if before == kind or before == "either" or (before is None and len(found) >= MOST):
+    if (
+        before == kind
+        or before == "either"
+        or (kind == "number" and before in AMOUNTS)
+        or (before is None and len(found) >= MOST)
+    ):
         return
     found[name] = kind if before is None else "either"
 

@@ -15,6 +15,8 @@ from forel.data.features.names import Names
 from forel.data.features.rows import Cells, Examples, block_from_cells
 from forel.data.options import ReadOptions
 from forel.data.problems import Malformed, Problems
+from forel.data.sources.streams import PAD
+from forel.data.values import plain_number
 
 __all__ = ["FeatureColumn", "Labels", "RowProblems", "Spans", "block_from_columns", "namespace_hash"]
 
@@ -38,6 +40,16 @@ class Spans:
 
     def __getitem__(self, k: int) -> bytes:
         return self.text[self.starts[k] : self.stops[k]].tobytes()
+
+    def plain_numbers(self, sign: str, decimal: str) -> "Spans":
+        """Return amounts as plain numbers, and other cells as they are."""
+        texts = (self[k].decode("utf-8", "surrogateescape").strip() for k in range(self.starts.size))
+        cells = [plain_number(text, sign, decimal).encode("utf-8", "surrogateescape") for text in texts]
+        spans = np.zeros((len(cells) + 1, 2), np.int32)  # in columns, as those of CSV are, for the same compiled code
+        np.cumsum([len(cell) + 1 for cell in cells], out=spans[1:, 0])
+        spans[:-1, 1] = spans[1:, 0] - 1
+        text = bytearray(b"\n".join(cells) + bytes(PAD))
+        return Spans(np.frombuffer(text, np.uint8), spans[:-1, 0], spans[:-1, 1])
 
     def hashes(self, key: bytes, which: NDArray[Any]) -> NDArray[np.uint64]:
         """Return the 64-bit hashes of some categories of a column; slots are their last bits."""

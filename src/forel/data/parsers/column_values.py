@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from forel.data.buffers import Buffers
 from forel.data.compiled import scanner
 from forel.data.features.hashing import hash_spans, slots_of_hashes
+from forel.data.features.kinds import sign_of
 from forel.data.features.rows import Cells
 from forel.data.features.transforms import buckets, signed_log1p
 from forel.data.parsers.cells import FeatureColumn, Labels, RowProblems, Spans, namespace_hash
@@ -198,7 +199,7 @@ def fill_numbers(
     if non_numbers is None:
         return made
     rows = np.flatnonzero(non_numbers.present)
-    if columns.known.get(name) == "number":
+    if sign_of(columns.known.get(name)) is not None:
         row_problems.problems.note_words({name: rows.size})
     cells.slots[rows, column] = non_numbers.words.hashes(key, rows) & mask
     cells.values[rows, column], cells.present[rows, column] = 1, True

@@ -10,6 +10,7 @@ import numpy as np
 from forel.data.block import Block, Position, Task, completed_task
 from forel.data.compiled import scanner
 from forel.data.features.hashing import slots_of_hashes
+from forel.data.features.kinds import sign_of
 from forel.data.features.names import Names
 from forel.data.features.rows import Cells
 from forel.data.parsers.cells import FeatureColumn, RowProblems, Spans, block_from_columns
@@ -74,12 +75,15 @@ def _parse(table: CsvTable, rows: CsvRows, chunk: CsvChunk, problems: Problems) 
     row_problems = RowProblems(rows.lines + chunk.line, problems, table.file)
     cells = Cells.empty(rows.lines.size, len(table.features), columns.options.bits, table.buffers)
     mask = np.uint64((1 << columns.options.bits) - 1)
-    numeric = {name: k for name, k in table.used.items() if kinds.get(name, "number") in ("number", "either")}
+    signs = {name: sign_of(kinds.get(name, "number")) for name in table.used}
+    numeric = {name: k for name, k in table.used.items() if signs[name] is not None or kinds.get(name) == "either"}
     # Columns of ordinary numbers, all at once.
-    plain = [name for name in numeric if name in table.places and name not in columns.kinds]
+    plain = [name for name in numeric if name in table.places and name not in columns.kinds and not signs[name]]
     filled = _fill_numbers(table, rows, plain, cells, mask)
     numbers = {
-        name: cell_numbers(rows.words(k), exact=name == columns.label or columns.kinds.get(name) == "number")
+        name: cell_numbers(
+            rows.words(k), name == columns.label or columns.kinds.get(name) == "number", signs[name], table.decimal
+        )
         for name, k in numeric.items()
         if name not in filled
     }

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from forel.data.buffers import Buffers
 from forel.data.compiled import layout, scanner
 from forel.data.features.hashing import START, hash_names
+from forel.data.features.kinds import amount_kind
 from forel.data.features.names import Names
 from forel.data.labels import CLASSES, LabelWords, kind_of_words
 from forel.data.parsers.cells import Spans
@@ -20,7 +21,7 @@ from forel.data.parsers.csv_header import number_columns, read_header
 from forel.data.parsers.label_cells import words_of
 from forel.data.problems import OTHER_ENCODING, Malformed, Problems, excerpt
 from forel.data.sources.streams import LONGEST, PAD, Chunk, Cut, chunks, count, whole_lines
-from forel.data.values import formatted_number, is_missing, nearest_float32, parse_number
+from forel.data.values import common_sign, formatted_number, is_missing, nearest_float32, parse_number
 
 __all__ = ["CsvChunk", "CsvFormat", "CsvRows", "CsvTable", "cell_numbers", "csv_chunks", "read_table", "split_rows"]
 
@@ -68,6 +69,11 @@ class CsvTable:
     buffers: Buffers
     line: int = 2
     derived: tuple[str, ...] = ()
+
+    @property
+    def decimal(self) -> str:
+        """The decimal mark."""
+        return self.form.columns.options.decimal
 
     @cached_property
     def used(self) -> dict[str, int]:
@@ -244,11 +250,15 @@ def _decide(rows: CsvRows, table: CsvTable, kinds: dict[str, str]) -> tuple[dict
         words = rows.words(table.used[name])
         row = next((k for k in _filled(words) if not is_missing(words[k])), None)
         if row is not None:
-            try:
-                parse_number(words[row])
-                decided[name] = "number"
-            except ValueError:
-                decided[name], first_words[name] = "category", row
+            word = words[row].decode("utf-8", "replace").strip()
+            if (sign := common_sign([word], table.decimal)) is not None:
+                decided[name] = amount_kind(sign)
+            else:
+                try:
+                    parse_number(words[row])
+                    decided[name] = "number"
+                except ValueError:
+                    decided[name], first_words[name] = "category", row
         if name == table.form.columns.label and decided.get(name) == "category" and _reads_words(table.form.columns):
             decided[name] = kind_of_words(words_of(words))
     return decided, first_words
@@ -279,8 +289,18 @@ def _filled(words: Spans) -> Iterator[int]:
         start, stop = stop, 16 * stop
 
 
-def cell_numbers(words: Spans, exact: bool) -> NumberColumn:
-    """Return the numbers of a column; ``exact`` rounds them correctly to float64, which is slower."""
+def cell_numbers(words: Spans, exact: bool, sign: str | None = None, decimal: str = ".") -> NumberColumn:
+    """Return the numbers of a column; ``exact`` rounds them correctly to float64, which is slower.
+
+    Amounts are numbers if they have the sign of the column, or none; where it is None, they are not.
+    """
+    found = None if sign else _plain_numbers(words, exact)
+    if found is not None and (found.non_numbers is None or sign is None):
+        return found
+    return _plain_numbers(words.plain_numbers(sign or "", decimal), exact)
+
+
+def _plain_numbers(words: Spans, exact: bool) -> NumberColumn:
     n = words.starts.size
     wide, kinds = np.empty(n), np.empty(n, np.uint8)
     scanner("csv_rows", "read_cells")(words.text, words.starts, words.stops, exact, wide, kinds)

@@ -11,7 +11,7 @@ from forel.data.block import Block
 from forel.data.compiled.layout import PAD
 from forel.data.features.crosses import Entries, block_of_entries
 from forel.data.features.hashing import START, hash_buffer, hash_name, slots_of_hashes
-from forel.data.features.kinds import DATE, MOST, add_kind
+from forel.data.features.kinds import DATE, MOST, add_kind, sign_of
 from forel.data.features.names import Names
 from forel.data.features.rows import Examples
 from forel.data.features.transforms import buckets, signed_log1p
@@ -118,7 +118,7 @@ class _Batch:
         columns = self.columns
         for key, number in numbers.items():
             kind = columns.kinds.get(key) or columns.known.get(key)
-            if kind not in ("number", "category") or not columns.uses(key):
+            if (kind != "category" and sign_of(kind) is None) or not columns.uses(key):
                 continue
             at = [k for k in np.flatnonzero(self.ids == number).tolist() if self.values[k] is not None]
             given = [self.values[k] for k in at]

@@ -16,7 +16,7 @@ from forel.data.block import Block
 from forel.data.features.crosses import Entries, block_of_entries
 from forel.data.features.dates import date_features, expected_date
 from forel.data.features.hashing import START, hash_name, hash_names, slots_of_hashes
-from forel.data.features.kinds import DATE, MOST, add_kind
+from forel.data.features.kinds import DATE, MOST, add_kind, sign_of
 from forel.data.features.names import Names
 from forel.data.features.rows import Examples
 from forel.data.features.transforms import buckets, signed_log1p
@@ -145,7 +145,7 @@ class _Rows:
         """Record the kind of a key's value."""
         if isinstance(value, str):
             self.record_kind(key, "category")
-            if self.columns.known.get(key) == "number":
+            if sign_of(self.columns.known.get(key)) is not None:
                 self.words[key] += 1
         elif isinstance(value, NUMERIC):
             self.record_kind(key, "number")
@@ -186,9 +186,10 @@ def _transformed(key: str, value: Any, columns: Columns) -> Any:
     kind = columns.kinds.get(key) or columns.known.get(key)
     if kind == "category" and isinstance(value, NUMERIC):
         return category_of(value)
-    if kind == "number" and isinstance(value, str) and (key in columns.known or not columns.strict):
+    sign = sign_of(kind)
+    if sign is not None and isinstance(value, str) and (key in columns.known or not columns.strict):
         with suppress(ValueError):  # other strings remain categories
-            value = parse_number(_bytes(value))
+            value = parse_number(_bytes(value), sign, columns.options.decimal)
         if isinstance(value, str):
             return value
     if value is None or columns.kinds.get(key) != "number":

@@ -15,7 +15,7 @@ from forel.data.compiled import scanner
 from forel.data.compiled.layout import COLUMNS, PAD
 from forel.data.features.crosses import Entries, block_of_entries
 from forel.data.features.hashing import START, hash_name, hash_spans, slots_of_hashes
-from forel.data.features.kinds import OrderedKinds
+from forel.data.features.kinds import OrderedKinds, sign_of
 from forel.data.features.names import Names, recorded_name
 from forel.data.features.rows import Examples, block_from_entries
 from forel.data.features.transforms import buckets, signed_log1p
@@ -87,7 +87,7 @@ def _role(columns: Columns, key: str) -> np.uint64:
         layout.LABEL: key == columns.label,
         layout.IMPORTANCE: key == columns.importance,
         layout.CODED: used and kind == "category",
-        layout.NUMERIC: used and kind == "number",
+        layout.NUMERIC: used and sign_of(kind) is not None,
         layout.LOGARITHM: used and key in columns.log,
         layout.BUCKETS: used and key in columns.buckets,
         layout.RECORDED: used and key not in columns.kinds,

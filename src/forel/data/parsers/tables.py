@@ -8,11 +8,19 @@ import numpy as np
 
 from forel.data.block import Block
 from forel.data.buffers import Buffers
-from forel.data.features.kinds import add_kind
+from forel.data.features.kinds import add_kind, amount_kind, sign_of
 from forel.data.features.names import Names
 from forel.data.features.rows import Cells
 from forel.data.labels import kind_of_words
-from forel.data.parsers.arrow_batches import NumberedBatch, feature_names, is_number, plain, string_spans, valid
+from forel.data.parsers.arrow_batches import (
+    NumberedBatch,
+    feature_names,
+    is_number,
+    is_string,
+    plain,
+    string_spans,
+    valid,
+)
 from forel.data.parsers.cells import RowProblems, block_from_columns
 from forel.data.parsers.column_values import (
     DictionaryCache,
@@ -27,7 +35,7 @@ from forel.data.parsers.columns import Columns
 from forel.data.parsers.derived_columns import derived_columns, with_derived
 from forel.data.parsers.label_cells import given_words, has_classes, labels_of, words_of
 from forel.data.problems import Problems
-from forel.data.values import parse_number
+from forel.data.values import MISSING, common_sign, parse_number
 from forel.validation import refuse
 
 __all__ = ["table_blocks"]
@@ -52,7 +60,7 @@ def table_blocks(
     options, found = columns.options, kinds_found
     transform, bits = options.transform, options.bits
     required = from_pandas and not options.unlabelled  # predictions do not depend on importances
-    known, buffers = DictionaryCache(bits), Buffers()
+    known, buffers, amounts = DictionaryCache(bits), Buffers(), dict[str, str]()
     for batch, lines in batches:
         used = feature_names(batch.schema, columns)
         derived = derived_columns(batch, used, columns, found, transform is not None)
@@ -61,7 +69,11 @@ def table_blocks(
         if transform is not None:
             transform.check(features)
             width = transform.width(features)
-        values = {name: _feature(batch.column(name), name, columns, known) for name in features}
+        new = [name for name in features if name not in {**found, **columns.known, **columns.kinds}]
+        signs = {name: sign for name in new if (sign := _sign(batch.column(name), name, options.decimal)) is not None}
+        found.update((name, amount_kind(sign)) for name, sign in signs.items())
+        amounts |= signs
+        values = {name: _feature(batch.column(name), name, columns, known, amounts.get(name)) for name in features}
         for feature, column in values.items():
             if feature not in columns.kinds and batch.column(feature).null_count < batch.num_rows:
                 kind = "number" if isinstance(column, NumberColumn) else "category"
@@ -114,6 +126,12 @@ def _label(array: Any, name: str, columns: Columns, found: dict[str, str]) -> Nu
     unknown = given_words(columns, kinds) is None
     if is_number(array.type) and unknown:
         return _numbers(array)
+    if (
+        unknown
+        and not has_classes(columns, kinds)
+        and (sign := _sign(array, name, columns.options.decimal)) is not None
+    ):
+        return _parsed(array, name, sign, columns.options.decimal)
     if is_number(array.type):
         array = array.cast(pa.string())
     elif types.is_dictionary(array.type):
@@ -138,23 +156,37 @@ def _nulls_as_nan(numbers: NumberColumn) -> NumberColumn:
     return replace(numbers, values=values, present=np.ones(values.size, bool))
 
 
+def _sign(array: Any, name: str, decimal: str) -> str | None:
+    """Return the sign of strings that are all amounts, "" if they have only separators; None for other columns."""
+    from pyarrow import types
+
+    if types.is_dictionary(array.type):
+        array = array.dictionary
+    if not is_string(array.type):
+        return None
+    words = string_spans(array, name)
+    cells = (words[row].decode("utf-8", "replace").strip() for row in np.flatnonzero(valid(array)).tolist())
+    return common_sign((cell for cell in cells if cell not in MISSING), decimal)
+
+
 def _feature(
-    array: Any, name: str, columns: Columns, known: DictionaryCache
+    array: Any, name: str, columns: Columns, known: DictionaryCache, amount: str | None = None
 ) -> NumberColumn | StringColumn | DictionaryColumn:
     """Return the values of a column by its kind."""
     import pyarrow as pa
 
     number, kind = is_number(array.type), columns.kinds.get(name) or columns.known.get(name)
+    sign = amount if kind is None else sign_of(kind)
     if not number and columns.kinds.get(name) == "number" and columns.strict:
         raise refuse("log" if name in columns.log else "bucket", f"column {name} of type {array.type}", "numbers")
     if number and kind != "category":
         return _numbers(array)
-    if not number and kind == "number":
-        return _parsed(array, name)
+    if not number and sign is not None:
+        return _parsed(array, name, sign, columns.options.decimal)
     return _strings(array.cast(pa.string()) if number else array, name, known)
 
 
-def _parsed(array: Any, name: str) -> NumberColumn:
+def _parsed(array: Any, name: str, sign: str, decimal: str) -> NumberColumn:
     """Parse strings as numbers; other strings are ``non_numbers``."""
     from pyarrow import types
 
@@ -164,7 +196,7 @@ def _parsed(array: Any, name: str) -> NumberColumn:
     wide, non_numbers = np.zeros(len(array)), np.zeros(len(array), bool)
     for row in np.flatnonzero(there).tolist():
         try:
-            value = parse_number(words[row])
+            value = parse_number(words[row], sign, decimal)
             there[row], wide[row] = value is not None, 0.0 if value is None else value
         except ValueError:
             there[row], non_numbers[row] = False, True

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from forel.data import Names
 from forel.learner.certificate_sums import CertificateSums
 from forel.learner.dual import Concavity, DualPoint, SlopeHistogram
+from forel.learner.gram import Gram
 from forel.learner.learner import Learner
 from forel.learner.loss_floor import Frontier
 from forel.learner.polish import SampledRows
@@ -49,6 +50,7 @@ class RunCertificate:
         more: bool,
         collisions: int | None = None,
         sample: SampledRows | None = None,
+        gram: Gram | None = None,
     ) -> None:
         """Add the pass that has ended.
 
@@ -59,11 +61,14 @@ class RunCertificate:
         more : whether a further pass follows
         collisions : the number of slots of several names; None for an estimate
         sample : of the rows of this pass, whose slopes are polished
+        gram : sums of products of the rows of squared loss
         """
         if self.before is not None:
             rows, loss = first
             floor = model.loss_floor(since=self.before, loss=loss, sample=sample)
             floor = floor.of_hashed_features(model.features, model.used_slots, collisions)
+            if gram is not None:
+                floor = gram.floors(floor, lambda slots: model.state.scales[slots] if floor.scaled else 0.0 * slots + 1)
             if floor.rows == rows:
                 floor = floor.with_points(self.points).tightest()
                 self.points, self.summary, self.frontier = floor.points, floor.summary(), floor.frontier()
@@ -117,35 +122,48 @@ class CertificateOfRun(Observer):
         self._ended = False
         self.proved = RunCertificate(before=before)
         self._sample = Reservoir()
+        settings, one = model.settings, model.classes is None
+        self._gram = Gram(model.features, settings.bias) if one and settings.loss == "squared" else None
+        self._first = True
 
     def begin(self, pass_number: int) -> None:
         """Forget the sample of the pass before."""
         if self._ended:
             self._sample, self._ended = Reservoir(), False
+        self._first = pass_number == 1
 
     def after_block(self, step: Step) -> None:
         """Keep a sample of the rows; the learner has the sums."""
         if self._model.lane_margins is not None and not self._model.classes:
             self._sample.add(step, self._model.lane_margins)
+        if self._gram is not None and self._first:
+            block = step.block
+            weight = block.importance if block.held_out is None else np.where(block.held_out, 0, block.importance)
+            self._gram.add(block.indptr, block.indices, block.values, block.labels, weight)
 
     def end(self, pass_number: int, last: bool) -> None:
         """Add the pass that has ended."""
         first = self._measures.first.report()
         loss = first.loss * first.weight if first.weight else 0.0
         collisions = None if self._names is None else self._names.collisions
-        self.proved.end_pass(self._model, (first.rows, loss), not last, collisions, self._sample.rows(first.rows))
+        self.proved.end_pass(
+            self._model, (first.rows, loss), not last, collisions, self._sample.rows(first.rows), self._gram
+        )
         self._ended = True
 
     def pack(self) -> tuple[Any, dict[str, NDArray[Any]]]:
         """Return the state as JSON and arrays."""
         content, arrays = self.proved.pack()
         sample = {f"sample.{name}": array for name, array in self._sample.pack().items()}
-        return content, {**arrays, **sample}
+        gram = {} if self._gram is None else {f"gram.{name}": array for name, array in self._gram.pack().items()}
+        return content, {**arrays, **sample, **gram}
 
     def unpack(self, known: Any, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Replace the state by one that :meth:`pack` returned."""
         sample = {name[7:]: array for name, array in arrays.items() if name.startswith("sample.")}
         self._sample.unpack(sample)
+        if self._gram is not None:
+            self._gram.unpack({name[5:]: array for name, array in arrays.items() if name.startswith("gram.")})
         own = {name: array for name, array in arrays.items() if name.startswith("before.")}
         self.proved = RunCertificate.unpack(known, own)
         if known["summary"] is None:  # in the first pass

@@ -61,14 +61,16 @@ def smallest(kind, X, y, weight, norm):
 
 
 def table(path, X, y, weight):
-    lines = [f"{','.join(map(str, row))},{label},{w}" for row, label, w in zip(X, y, weight, strict=True)]
-    path.write_text("\n".join(["a,b,c,d,y,w", *lines]) + "\n")
+    lines = [
+        f"{label} {w:g} | {' '.join(f'{name}:{value}' for name, value in zip('abcd', row, strict=True))}\n"
+        for row, label, w in zip(X.tolist(), y.tolist(), weight, strict=True)
+    ]
+    path.write_text("".join(lines))
     return str(path)
 
 
 def certified(path, kind, **options):
-    names = {"label": "y", "importance": "w", "bits": 8}
-    return forel.train(path, loss=kind, certificate=True, **names, **options)
+    return forel.train(path, loss=kind, certificate=True, bits=8, **options)
 
 
 @pytest.mark.parametrize("kind", ["logistic", "squared", "poisson"])
@@ -76,7 +78,7 @@ def certified(path, kind, **options):
 def test_floors_are_below_the_optimum_and_close_to_it(kind, sample, tmp_path, monkeypatch):
     monkeypatch.setattr(reservoir, "ROWS", sample)
     X, y, weight = rows(kind, 0)
-    model = certified(table(tmp_path / "t.csv", X, y, weight), kind)
+    model = certified(table(tmp_path / "t.vw", X, y, weight), kind)
     floor = model.training.floor
     norm = floor["norm"]
     best = smallest(kind, X, y, weight, norm * (1 + 1e-6))
@@ -93,7 +95,7 @@ def test_floors_are_below_the_optimum_and_close_to_it(kind, sample, tmp_path, mo
 @pytest.mark.parametrize("kind", ["logistic", "squared"])
 def test_the_same_for_other_blocks_held_out_rows_and_where_a_run_was_resumed(kind, tmp_path, monkeypatch):
     monkeypatch.setattr(reservoir, "ROWS", SMALL)
-    path = table(tmp_path / "t.csv", *rows(kind, 1))
+    path = table(tmp_path / "t.vw", *rows(kind, 1))
     options = {"holdout": 7, "passes": 2}
     whole = certified(path, kind, **options)
     assert certified(path, kind, block_bytes=8192, **options).training.floor == whole.training.floor
@@ -112,7 +114,7 @@ def test_the_same_for_other_blocks_held_out_rows_and_where_a_run_was_resumed(kin
 
 def test_the_verdict_is_first_and_true_as_printed(tmp_path):
     X, y, weight = (each[:2300] for each in rows("logistic", 2))
-    model = certified(table(tmp_path / "t.csv", X, y, weight), "logistic", progress=(history := History()))
+    model = certified(table(tmp_path / "t.vw", X, y, weight), "logistic", progress=(history := History()))
     verdict, norm = model.training.floor["verdict"], model.training.floor["norm"]
     percent = int(re.search(r"could save (?:at most|up to) (\d+) % of the loss", verdict)[1])
     saved = 1 - smallest("logistic", X, y, weight, norm * (1 + 1e-6)) / model.report.loss

@@ -55,7 +55,7 @@ def serve(
     ] = None,
     tls_cert: Annotated[str | None, typer.Option(help="Certificate for TLS.", rich_help_panel=SAFE)] = None,
     tls_key: Annotated[str | None, typer.Option(help="Its private key.", rich_help_panel=SAFE)] = None,
-    max_body: Annotated[int, typer.Option(help="Bytes of a request.", rich_help_panel=SAFE)] = 16 << 20,
+    max_body: Annotated[int, typer.Option(help="Bytes of a request.", rich_help_panel=SAFE)] = 4 << 20,
     max_rows: Annotated[int, typer.Option(help="Rows of a request.", rich_help_panel=SAFE)] = 10_000,
     max_features: Annotated[int, typer.Option(help="Features of a row.", rich_help_panel=SAFE)] = 10_000,
     max_connections: Annotated[int, typer.Option(help="Open connections.", rich_help_panel=SAFE)] = 1024,
@@ -82,7 +82,7 @@ def serve(
                 token = file.read().strip()
         options = options_of.ServeOptions(
             host, port, vw_port, token, tls_cert, tls_key, waiting, limits, checkpoint,
-            None if retain is None else seconds(retain), level=promote_at or 0.05, promote=promote_at is not None,
+            None if retain is None else seconds(retain), level=promote_at, promote=promote_at is not None,
         )  # fmt: skip
         first = _first_model(folder, model, {"loss": loss, "alpha": alpha}, certificate, reading)
         options_of.serve(folder, first, options, _announce)

@@ -207,6 +207,9 @@ class Contest:
             self.rollback()
         elif "remove" in content:
             self.remove(content["remove"])
+        elif "level" in content:
+            self.level = content["level"]
+            self._restart()
         elif "source" in content:
             self.source.update(content["source"])
 

@@ -93,8 +93,14 @@ class Log:
         path = self.folder / f"{self.end:020d}.log"
         segment = _Segment(self.end, path)
         handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_APPEND | os.O_EXCL, 0o600)
-        os.write(handle, FILE_HEAD)
-        os.fsync(handle)
+        try:
+            if os.write(handle, FILE_HEAD) != len(FILE_HEAD):
+                raise OSError("a new segment could not be written; free some space")
+            os.fsync(handle)
+        except OSError:
+            os.close(handle)
+            path.unlink()
+            raise
         folder = os.open(self.folder, os.O_RDONLY)
         os.fsync(folder)
         os.close(folder)

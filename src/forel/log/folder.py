@@ -40,7 +40,7 @@ class Folder:
 
     def __init__(
         self, path: str | os.PathLike[str], model: Model | None = None, segment_bytes: int = 1 << 26,
-        remember: int = 1_000_000, keep: bool = False, level: float = 0.05,
+        remember: int = 1_000_000, keep: bool = False,
     ) -> None:  # fmt: skip
         self.path, self.keep = Path(path), keep
         self.path.mkdir(parents=True, exist_ok=True)
@@ -50,12 +50,13 @@ class Folder:
             if not self.checkpoints():
                 if model is None:
                     raise refuse("model", None, f"a model or settings to begin with: {self.path} has none yet")
-                self.save(*freeze(Contest(model, level)), needs=0)
+                self.save(*freeze(Contest(model)), needs=0)
             elif model is not None:
                 raise refuse("model", "a model", f"none: {self.path} has one, which continues to learn")
             self.log = Log(self.path / "log", segment_bytes)
             self.index = Index(remember)
             self.contest = load_contest(self.checkpoints()[-1])
+            self.broken: str | None = None  # why nothing more can be learned
             self.replayed = self._recover()
         except BaseException:
             self._locked.close()
@@ -70,10 +71,15 @@ class Folder:
                 "log that the models learned from; restore the folder from a copy"
             )
         for batch in batches(events_of(self.log, position, self.index)):
+            if self.broken is not None:
+                continue
             if isinstance(batch, Change):
                 self.contest.apply(batch.control, batch.end, self.load_model)
-            else:
+                continue
+            try:
                 self.contest.learn(batch)
+            except ValueError as error:
+                self.broken = str(error)
         return self.contest.rows - before
 
     def load_model(self, name: str) -> Model:

@@ -35,7 +35,7 @@ class Limits:
     seconds : in which a request has to arrive, and an answer has to be taken
     """
 
-    body: int = 16 << 20
+    body: int = 4 << 20
     rows: int = 10_000
     features: int = 10_000
     connections: int = 1024
@@ -88,7 +88,7 @@ class Http(asyncio.Protocol):
         self.site, self.parser = site, httptools.HttpRequestParser(self)
         self.slots = deque[list[bytes]]()
         self.waiting = False  # for the client to take answers
-        self.closing = self.streaming = False
+        self.closing = self.streaming = self.full = False
         self.since = time.monotonic()
         self._reset()
 
@@ -201,6 +201,7 @@ class Http(asyncio.Protocol):
         self.body = []
         self.url = b""
         if len(self.slots) >= UNANSWERED:
+            self.full = True
             self.transport.pause_reading()
         try:
             refused = self._refusal(request)
@@ -251,7 +252,8 @@ class Http(asyncio.Protocol):
             ready += self.slots.popleft()
         if ready and not self.transport.is_closing():
             self.transport.write(b"".join(ready))
-            if len(self.slots) == UNANSWERED // 2:
+            if self.full and len(self.slots) <= UNANSWERED // 2:
+                self.full = False
                 self.transport.resume_reading()
         if self.closing and not self.slots and not self.streaming:
             self.transport.close()
@@ -264,7 +266,8 @@ class Http(asyncio.Protocol):
     def resume_writing(self) -> None:
         """Read on."""
         self.waiting = False
-        self.transport.resume_reading()
+        if not self.full:
+            self.transport.resume_reading()
 
 
 OPEN = ("/", "/healthz", "/readyz")  # pages without numbers

@@ -45,7 +45,7 @@ class ServeOptions:
     every : rows learned between checkpoints
     retain : seconds for which the log is kept; None for ever
     segment_bytes, remember : as in :class:`forel.log.Folder`
-    level : of the comparison of models
+    level : of the comparison of models; None for that of the folder, 0.05 at first
     promote : whether a challenger that is better by that test is promoted by itself
     """
 
@@ -61,7 +61,7 @@ class ServeOptions:
     retain: float | None = None
     segment_bytes: int = 1 << 26
     remember: int = 1_000_000
-    level: float = 0.05
+    level: float | None = None
     promote: bool = False
 
     def __post_init__(self) -> None:
@@ -108,13 +108,15 @@ class Server:
 
         options, keep = self.options, self.options.retain is not None
         self.folder = Folder(
-            self.path, self.first, options.segment_bytes, options.remember, keep, options.level
+            self.path, self.first, options.segment_bytes, options.remember, keep
         )  # fmt: skip
         self.service = Service(
             self.folder, options.waiting, options.limits.features, options.every, options.promote, options.retain
         )
         if options.waiting.negative:
             self.service.coding.label(0)  # raises where there is no negative
+        if options.level not in (None, self.folder.contest.level):
+            self.service.control({"level": options.level}, lambda statuses: None)
         self._warm()
         self.api = Api(self.service, options.limits)
         hosts = () if options.token else (*LOOPBACK, options.host)

@@ -79,7 +79,7 @@ class Service:
         self.counts: Counter[str] = Counter()
         self.predicted, self.acknowledged = Latency(), Latency()
         self.failure: str | None = None  # why outcomes are refused
-        self.broken: str | None = None  # why nothing is learned any more
+        self.broken = folder.broken  # why nothing is learned any more
         self.todo = deque[Event]()
         self.unacknowledged = deque[tuple[int, list[str], Done, float]]()
         self._asked: list[tuple[bytes, bytes | None, Callable[..., None]]] = []

@@ -2,6 +2,7 @@
 
 import asyncio
 import collections
+import os
 import random
 import signal
 
@@ -13,7 +14,7 @@ from forel.log import Outcome, Prediction, replay
 from forel.log.files import Log
 from forel.training.model import Model
 
-KILLS, USERS, SECONDS = 5, 8, 0.6
+KILLS, USERS, SECONDS = int(os.environ.get("FOREL_KILLS", "5")), 8, 0.6
 OPTIONS = ("--alpha", "0.1", "--bits", "10", "--checkpoint", "300", "--vw-port", "0")
 
 

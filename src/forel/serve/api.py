@@ -213,7 +213,7 @@ class Api:
         if name is not None:
             answer |= {"id": asked.id, "recorded": recorded}
         if asked.explain:
-            answer["explanation"] = self.models.explanation(rows)
+            answer["explanation"] = self.models.explanation(asked.row or {})
         self._predicted(request, answer, form)
 
     def _is_new(self, name: bytes) -> bool:

@@ -1,15 +1,18 @@
 """What a server says and does about its models: changes, explanations, and what happened to an event."""
 
+import io
 import os
+import warnings
 from typing import Any
 
 import numpy as np
 
+from forel.data import slot
 from forel.learner.rows import CoalescedRows
 from forel.log.folder import with_settings
 from forel.log.records import unpack_rows
 from forel.serve.service import Done, Service
-from forel.store.explaining import explain
+from forel.store.explaining import Explanation, explain
 from forel.training.model import Model, load
 from forel.validation import refuse
 
@@ -68,18 +71,26 @@ class Models:
             return model
         return with_settings(self.service.model, settings or {})
 
-    def explanation(self, rows: CoalescedRows) -> list[dict[str, Any]]:
-        """Return the largest contributions to the margin of one row."""
+    def explanation(self, given: dict[str, Any] | str) -> list[dict[str, Any]]:
+        """Return the largest contributions to the margin of a row of a request."""
         model = self.service.model
-        names = model.names
+        with warnings.catch_warnings():  # that keys differ from those of training
+            warnings.simplefilter("ignore")
+            if isinstance(given, str):
+                return _parts(next(model.explain(io.BytesIO(given.encode() + b"\n"), format="vw")))
+            return _parts(next(model.explain([given])))
 
-        def name(slot: int) -> tuple[str, bool]:
-            return (str(slot), False) if names is None or slot not in names else (names[slot], names.is_shared(slot))
+    def _of_hashed(self, rows: CoalescedRows) -> list[dict[str, Any]]:
+        """Return the largest contributions to the margin of a row of the log, whose names are known in part."""
+        model, options = self.service.model, self.service.rows.options
+        names, columns = model.names, {slot(name, bits=options.bits): name for name in model.extra.get("schema") or ()}
 
-        link: Any = self.service.coding.link
-        found = next(explain(model.learner, link, [rows], name, model.classes))
-        parts = [("bias", 1.0, found.bias), *((one.name, one.value, one.contribution) for one in found.contributions)]
-        return [{"name": name, "value": value, "contribution": float(part)} for name, value, part in parts[:SHOWN]]
+        def name(place: int) -> tuple[str, bool]:
+            if names is not None and place in names:
+                return names[place], names.is_shared(place)
+            return columns.get(place, str(place)), False
+
+        return _parts(next(explain(model.learner, self.service.coding.link, [rows], name, model.classes)))
 
     def event(self, name: bytes) -> dict[str, Any] | None:
         """Return what happened to an id; None if it is unknown."""
@@ -90,7 +101,12 @@ class Models:
         settled = service.index.settled.get(name)
         status = "waiting" if settled is None else "dropped" if np.isnan(settled.label) else "recorded"
         label = None if settled is None or np.isnan(settled.label) else service.coding.word(settled.label)
-        now = self.explanation(unpack_rows(found.row))
+        now = self._of_hashed(unpack_rows(found.row))
         shown = service.coding.shown(found.margins)
         event = {"id": name.decode(), "status": status, "time": found.time, "prediction": shown, "label": label}
         return {**event, "explanation_now": now}
+
+
+def _parts(found: Explanation) -> list[dict[str, Any]]:
+    parts = [("bias", 1.0, found.bias), *((one.name, one.value, one.contribution) for one in found.contributions)]
+    return [{"name": name, "value": float(value), "contribution": float(part)} for name, value, part in parts[:SHOWN]]

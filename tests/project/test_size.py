@@ -21,8 +21,8 @@ BUDGETS = {
     "data": 7300,
     "training": 3200,
     "store": 1680,
-    "log": 740,
-    "serve": 1510,
+    "log": 755,
+    "serve": 1490,
     "interfaces": 4450,
 }
 FILES = 372

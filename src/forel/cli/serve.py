@@ -135,7 +135,7 @@ def _announce(server: Any) -> None:
     folder = server.folder
     cut = f", {folder.log.cut} bytes of an incomplete record cut off" if folder.log.cut else ""
     say(
-        f"forel: {server.contest_rows:,} rows learned, {folder.replayed:,} of them again from the log, "
+        f"forel: {server.service.contest.rows:,} rows learned, {folder.replayed:,} of them again from the log, "
         f"{len(folder.index.waiting):,} predictions wait{cut}"
     )
     vw = "" if server.vw_port is None else f", lines of VW on port {server.vw_port}"

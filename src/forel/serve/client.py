@@ -6,18 +6,18 @@ Requests are repeated where that is safe: predictions, and outcomes by id, which
 import asyncio
 import http.client
 import json
-import ssl
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Self, TypeVar
 from urllib.parse import quote, urlsplit
 
 __all__ = ["AsyncClient", "Client", "ServerError"]
 
 Row = dict[str, Any] | str
 Label = float | bool | str
+T = TypeVar("T")
 BATCH = 1000  # rows of a request
-BREAKS = (ConnectionError, http.client.HTTPException, asyncio.IncompleteReadError, TimeoutError)
+BREAKS = (ConnectionError, http.client.HTTPException, TimeoutError)
 
 
 class ServerError(ValueError):
@@ -32,53 +32,19 @@ class ServerError(ValueError):
         super().__init__(message)
 
 
-class _Requests:
-    """The bodies of requests, and what their answers mean."""
-
-    def __init__(self, url: str, token: str | None = None, timeout: float = 30.0, retries: int = 5) -> None:
-        address = urlsplit(url)
-        self.secure, self.host = address.scheme == "https", address.hostname or "127.0.0.1"
-        self.port = address.port or (443 if self.secure else 80)
-        self.timeout, self.retries = timeout, retries
-        self.headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {token}"} if token else {})
-
-    @staticmethod
-    def answer(status: int, body: bytes, accepted: tuple[int, ...] = (200,)) -> Any:
-        """Return the content of an answer, or raise."""
-        content = json.loads(body) if body else {}
-        if status not in accepted:
-            raise ServerError(status, content.get("error", f"status {status}"))
-        return content
-
-    @staticmethod
-    def batches(rows: Sequence[Row], ids: Sequence[str] | None) -> Iterator[dict[str, Any]]:
-        """Yield bodies of requests for many rows."""
-        if ids is not None and len(ids) != len(rows):
-            raise ValueError(f"ids: got {len(ids)}, expected one for each of {len(rows)} rows")
-        for start in range(0, len(rows), BATCH):
-            part = slice(start, start + BATCH)
-            yield {"rows": list(rows[part])} | ({} if ids is None else {"ids": list(ids[part])})
-
-    @staticmethod
-    def outcomes(given: Iterable[tuple[str, Label]]) -> Iterator[dict[str, Any]]:
-        """Yield bodies of requests for many outcomes."""
-        every = [{"id": name, "label": label} for name, label in given]
-        for start in range(0, len(every), BATCH):
-            yield {"outcomes": every[start : start + BATCH]}
-
-    def pause(self, attempt: int) -> float:
-        """Return how long to wait before another attempt; raise nothing."""
-        return min(2.0, 0.05 * 2.0**attempt)
-
-
-def _one(row: Row, id: str | None) -> dict[str, Any]:
-    return {"row": row} | ({} if id is None else {"id": id})
+def _answer(found: tuple[int, bytes], accepted: tuple[int, ...] = (200,)) -> Any:
+    """Return the content of an answer, or raise."""
+    status, body = found
+    content = json.loads(body) if body else {}
+    if status not in accepted:
+        raise ServerError(status, content.get("error", f"status {status}"))
+    return content
 
 
 LEARNED = (200, 404, 409)  # answers with a status of the outcome
 
 
-class Client(_Requests):
+class Client:
     """A client that waits for answers, for one thread.
 
     Parameters
@@ -93,7 +59,13 @@ class Client(_Requests):
     ('127.0.0.1', 8080)
     """
 
-    _connection: Any = None
+    def __init__(self, url: str, token: str | None = None, timeout: float = 30.0, retries: int = 5) -> None:
+        address = urlsplit(url)
+        self.secure, self.host = address.scheme == "https", address.hostname or "127.0.0.1"
+        self.port = address.port or (443 if self.secure else 80)
+        self.timeout, self.retries = timeout, retries
+        self._connection: Any = None
+        self._headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {token}"} if token else {})
 
     def _send(self, method: str, path: str, body: Any = None, repeat: bool = True) -> tuple[int, bytes]:
         data = None if body is None else json.dumps(body).encode()
@@ -102,7 +74,7 @@ class Client(_Requests):
                 if self._connection is None:
                     kind = http.client.HTTPSConnection if self.secure else http.client.HTTPConnection
                     self._connection = kind(self.host, self.port, timeout=self.timeout)
-                self._connection.request(method, path, data, self.headers)
+                self._connection.request(method, path, data, self._headers)
                 found = self._connection.getresponse()
                 content = found.read()
                 if found.status != 503 or attempt == self.retries:
@@ -111,47 +83,55 @@ class Client(_Requests):
                 self.close()
                 if not repeat or attempt == self.retries:
                     raise
-            time.sleep(self.pause(attempt))
+            time.sleep(min(2.0, 0.05 * 2.0**attempt))
         raise AssertionError
 
     def predict(self, row: Row, id: str | None = None) -> float | str:
         """Return the prediction of a row; with an id, its outcome can be learned later."""
-        found: float | str = self.answer(*self._send("POST", "/v1/predict", _one(row, id)))["prediction"]
+        body = {"row": row} | ({} if id is None else {"id": id})
+        found: float | str = _answer(self._send("POST", "/v1/predict", body))["prediction"]
         return found
 
     def predict_many(self, rows: Sequence[Row], ids: Sequence[str] | None = None) -> list[float | str]:
         """Return the predictions of rows."""
-        bodies = self.batches(rows, ids)
-        return [one for body in bodies for one in self.answer(*self._send("POST", "/v1/predict", body))["predictions"]]
+        found = list[float | str]()
+        for start in range(0, len(rows), BATCH):
+            part = slice(start, start + BATCH)
+            body = {"rows": list(rows[part])} | ({} if ids is None else {"ids": list(ids[part])})
+            found += _answer(self._send("POST", "/v1/predict", body))["predictions"]
+        return found
 
     def learn(self, id: str, label: Label, importance: float = 1.0) -> str:
         """Report the outcome of a prediction; return "recorded", "duplicate", "contradicting", "late" or "unknown"."""
         body = {"id": id, "label": label, "importance": importance}
-        return str(self.answer(*self._send("POST", "/v1/learn", body), LEARNED)["status"])
+        return str(_answer(self._send("POST", "/v1/learn", body), LEARNED)["status"])
 
     def learn_many(self, outcomes: Iterable[tuple[str, Label]]) -> list[str]:
         """Report outcomes, pairs of an id and a label."""
-        bodies = self.outcomes(outcomes)
-        return [one for body in bodies for one in self.answer(*self._send("POST", "/v1/learn", body))["statuses"]]
+        every, found = [{"id": name, "label": label} for name, label in outcomes], list[str]()
+        for start in range(0, len(every), BATCH):
+            body = {"outcomes": every[start : start + BATCH]}
+            found += _answer(self._send("POST", "/v1/learn", body))["statuses"]
+        return found
 
     def learn_rows(self, rows: Sequence[Row], labels: Sequence[Label]) -> None:
         """Let the server learn rows with labels; not repeated, because they have no ids."""
         for start in range(0, len(rows), BATCH):
             part = slice(start, start + BATCH)
             body = {"rows": list(rows[part]), "labels": list(labels[part])}
-            self.answer(*self._send("POST", "/v1/learn", body, repeat=False))
+            _answer(self._send("POST", "/v1/learn", body, repeat=False))
 
     def model(self) -> dict[str, Any]:
         """Return what is known about the models."""
-        return dict(self.answer(*self._send("GET", "/v1/model")))
+        return dict(_answer(self._send("GET", "/v1/model")))
 
     def event(self, id: str) -> dict[str, Any]:
         """Return what happened to an event."""
-        return dict(self.answer(*self._send("GET", f"/v1/events/{quote(id, safe='')}")))
+        return dict(_answer(self._send("GET", f"/v1/events/{quote(id, safe='')}")))
 
     def change(self, **asked: Any) -> None:
         """Change the models: ``add`` with ``model`` or ``settings``, ``promote``, ``remove`` or ``rollback``."""
-        self.answer(*self._send("POST", "/v1/models", asked, repeat=False))
+        _answer(self._send("POST", "/v1/models", asked, repeat=False))
 
     def close(self) -> None:
         """Close the connection."""
@@ -166,76 +146,54 @@ class Client(_Requests):
         self.close()
 
 
-class AsyncClient(_Requests):
-    """A client on an event loop, with one connection: several requests at a time take their turns.
+class AsyncClient:
+    """A client on an event loop, with one connection: several requests at a time take their turns, on a thread.
 
     Parameters are those of :class:`Client`, and its methods, to be awaited.
+
+    >>> AsyncClient("http://127.0.0.1:8080").client.port
+    8080
     """
 
-    _streams: Any = None
-    _turn: Any = None
+    def __init__(self, url: str, token: str | None = None, timeout: float = 30.0, retries: int = 5) -> None:
+        self.client, self._turn = Client(url, token, timeout, retries), asyncio.Lock()
 
-    async def _send(self, method: str, path: str, body: Any = None, repeat: bool = True) -> tuple[int, bytes]:
-        data = b"" if body is None else json.dumps(body).encode()
-        head = "".join(f"{name}: {value}\r\n" for name, value in self.headers.items())
-        text = f"{method} {path} HTTP/1.1\r\nhost: {self.host}\r\n{head}content-length: {len(data)}\r\n\r\n".encode()
-        self._turn = self._turn or asyncio.Lock()
+    async def _call(self, method: Callable[..., T], *arguments: Any, **more: Any) -> T:
         async with self._turn:
-            for attempt in range(self.retries + 1):
-                try:
-                    status, content = await asyncio.wait_for(self._exchange(text + data), self.timeout)
-                    if status != 503 or attempt == self.retries:
-                        return status, content
-                except BREAKS:
-                    await self.close()
-                    if not repeat or attempt == self.retries:
-                        raise
-                await asyncio.sleep(self.pause(attempt))
-        raise AssertionError
-
-    async def _exchange(self, text: bytes) -> tuple[int, bytes]:
-        if self._streams is None:
-            tls = ssl.create_default_context() if self.secure else None
-            self._streams = await asyncio.open_connection(self.host, self.port, ssl=tls)
-        reader, writer = self._streams
-        writer.write(text)
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
-        size = int(head.partition("content-length:")[2].partition("\r\n")[0])
-        content = await reader.readexactly(size)
-        if "connection: close" in head:
-            await self.close()
-        return int(head[9:12]), content
+            return await asyncio.to_thread(method, *arguments, **more)
 
     async def predict(self, row: Row, id: str | None = None) -> float | str:
         """Return the prediction of a row."""
-        found: float | str = self.answer(*await self._send("POST", "/v1/predict", _one(row, id)))["prediction"]
-        return found
+        return await self._call(self.client.predict, row, id)
 
     async def predict_many(self, rows: Sequence[Row], ids: Sequence[str] | None = None) -> list[float | str]:
         """Return the predictions of rows."""
-        found = list[float | str]()
-        for body in self.batches(rows, ids):
-            found += self.answer(*await self._send("POST", "/v1/predict", body))["predictions"]
-        return found
+        return await self._call(self.client.predict_many, rows, ids)
 
     async def learn(self, id: str, label: Label, importance: float = 1.0) -> str:
         """Report the outcome of a prediction, and return its status."""
-        body = {"id": id, "label": label, "importance": importance}
-        return str(self.answer(*await self._send("POST", "/v1/learn", body), LEARNED)["status"])
+        return await self._call(self.client.learn, id, label, importance)
 
     async def learn_many(self, outcomes: Iterable[tuple[str, Label]]) -> list[str]:
         """Report outcomes, pairs of an id and a label."""
-        found = list[str]()
-        for body in self.outcomes(outcomes):
-            found += self.answer(*await self._send("POST", "/v1/learn", body))["statuses"]
-        return found
+        return await self._call(self.client.learn_many, outcomes)
+
+    async def learn_rows(self, rows: Sequence[Row], labels: Sequence[Label]) -> None:
+        """Let the server learn rows with labels."""
+        await self._call(self.client.learn_rows, rows, labels)
 
     async def model(self) -> dict[str, Any]:
         """Return what is known about the models."""
-        return dict(self.answer(*await self._send("GET", "/v1/model")))
+        return await self._call(self.client.model)
+
+    async def event(self, id: str) -> dict[str, Any]:
+        """Return what happened to an event."""
+        return await self._call(self.client.event, id)
+
+    async def change(self, **asked: Any) -> None:
+        """Change the models."""
+        await self._call(self.client.change, **asked)
 
     async def close(self) -> None:
         """Close the connection."""
-        if self._streams is not None:
-            self._streams[1].close()
-            self._streams = None
+        await self._call(self.client.close)

@@ -164,11 +164,6 @@ class Server:
                 traceback.print_exc()
 
     @property
-    def contest_rows(self) -> int:
-        """The number of rows learned since the folder was begun."""
-        return self.service.contest.rows
-
-    @property
     def url(self) -> str:
         """The address of the page."""
         scheme, host = "http" if self.options.cert is None else "https", self.options.host

@@ -25,7 +25,7 @@ BUDGETS = {
     "serve": 1490,
     "interfaces": 4450,
 }
-FILES = 372
+FILES = 380
 
 NOT_CODE = {
     tokenize.COMMENT,

@@ -1,5 +1,6 @@
 # A container that trains, predicts and serves: `make build`, then `docker build -t forel .`
 # Models and data are in /data: `docker run --rm -v "$PWD:/data" forel train clicks.csv --label click --model m.forel`
+# A server: `docker run --rm -p 127.0.0.1:8080:8080 -v "$PWD:/data" forel serve log --host 0.0.0.0 --token-file token`
 FROM python:3.13-slim
 
 COPY dist/forel-*.whl /tmp/

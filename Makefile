@@ -28,6 +28,7 @@ run: $(RUN)
 	$(BIN)/forel evaluate $(DEMO)/test.vw --model $(DEMO)/clicks.forel
 	@echo "--- Open $(DEMO)/report.html in a browser. Then try a table of your own:"
 	@echo "    $(BIN)/forel peek FILE.csv     shows its columns, and the command to train on it"
+	@echo "    $(BIN)/forel serve DIR --model $(DEMO)/tumours.forel     answers over HTTP, and learns (needs the extra serve)"
 
 survey: $(READY)
 	$(BIN)/forel dev survey --plots figures

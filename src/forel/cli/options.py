@@ -256,6 +256,7 @@ class TrainOptions:
         "What experts learn: linear, curves (piecewise-linear, of columns), pairs (also products of two), or auto.",
         default="auto",
     )
+    class_weight: str | None = _model("balanced: rare classes count as much as common ones.")
     passes: int = _model("Number of passes over the data.", default=1)
     holdout: int = _evaluation("Hold out every n-th row: predict it, do not learn from it. 0 for none.", default=0)
     holdout_after: int | None = _evaluation("Hold out all rows after the first n.")

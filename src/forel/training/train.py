@@ -32,11 +32,12 @@ from forel.store.header import settings_to_json, user_defined_loss
 from forel.store.named_weights import column_of
 from forel.training.by_key import GroupedPasses
 from forel.training.checkpoint import Checkpoints, open_checkpoint, restore, start_fingerprint
+from forel.training.class_weight import BalancedClasses
 from forel.training.classes import count_classes, metrics_for
 from forel.training.curves import DEFAULT, Features, checked_features, curves_of_source
 from forel.training.holdout import HeldOutRows, Holdout
 from forel.training.label_order import LabelOrder, LabelOrderWarning
-from forel.training.labels import EncodeLabels
+from forel.training.labels import EncodeLabels, label_kind
 from forel.training.measures import Measures
 from forel.training.memory import MemoryLimit
 from forel.training.model import Model, as_model
@@ -88,6 +89,8 @@ class MoreOptions:
     features : what experts of the default mixture learn from tables: "linear" for numbers and categories as they are;
         "curves" for further experts on columns of numbers as piecewise-linear curves; "pairs" for those on curves and
         products of two columns; "auto" for "pairs" where there are columns of numbers and enough rows
+    class_weight : "balanced" to let rare classes count as much as common ones; probabilities are then those of classes
+        that are equally frequent. None for rows as they are
     """
 
     copy: bool = True
@@ -97,6 +100,7 @@ class MoreOptions:
     by: str | None = None
     fallback: bool = False
     features: Features = DEFAULT
+    class_weight: str | None = None
 
 
 class TrainKeywords(OtherReadKeywords, total=False):
@@ -108,6 +112,7 @@ class TrainKeywords(OtherReadKeywords, total=False):
     interval: float | None
     by: str | None
     fallback: bool
+    class_weight: str | None
     features: Features
 
 
@@ -243,7 +248,7 @@ def _split(more: Mapping[str, Any]) -> tuple[MoreOptions, dict[str, Any]]:
 def _check_by(others: MoreOptions, shuffle: int | None, start: Model | None) -> None:
     """Refuse what is about one model, trained on the rows of one key."""
     one_model = {
-        "shuffle": shuffle, "model": None if start is None else "a model",
+        "shuffle": shuffle, "model": None if start is None else "a model", "class_weight": others.class_weight,
         "features": others.features if others.features in ("curves", "pairs") else None,
     }  # fmt: skip
     for name, value in one_model.items():
@@ -341,6 +346,7 @@ class _Job:
             "by": self.others.by,
             "fallback": self.others.fallback,
             "features": self.others.features,
+            "class_weight": self.others.class_weight,
         }
         if not (self.resume and os.path.exists(self.checkpoint)):
             return None
@@ -351,7 +357,12 @@ class _Job:
         start = self.start
         labels = EncodeLabels(self.settings, self.model.classes, self.passes, start is not None)
         before, rows = ({}, 0) if start is None else (start.extra.get("schema", {}), start.learner.rounds)
-        return [labels, SchemaOfRun(self.passes, before, rows), self.rule]
+        schema = SchemaOfRun(self.passes, before, rows)
+        if self.others.class_weight is None:
+            return [labels, schema, self.rule]
+        if label_kind(self.settings) == "number":
+            raise refuse("class_weight", self.others.class_weight, "none for a regression")
+        return [labels, BalancedClasses(self.others.class_weight, self.model.classes), schema, self.rule]
 
     def _observers(self) -> list[Observer]:
         """Return what sees blocks after they were learned."""

@@ -1,0 +1,80 @@
+"""Balanced classes: weights are those of a plain count, for any blocks and resumed or not, and rare rows count more."""
+
+import numpy as np
+import pytest
+
+import forel
+from forel.sklearn import FTRLClassifier
+
+RNG = np.random.default_rng(0)
+RARE = [{"x": int(x), "y": int(x + RNG.integers(30) > 31)} for x in RNG.integers(0, 10, 900)]
+KINDS = [{"x": k % 7, "kind": "abc"[0 if k % 10 else 1 + k % 20 // 10]} for k in range(300)]
+
+
+def weights(labels, classes):
+    """t / (K n_k), counted row by row."""
+    seen, found = dict.fromkeys(classes, 0), []
+    for t, label in enumerate(labels, 1):
+        seen[label] += 1
+        found.append(t / (len(classes) * seen[label]))
+    return found
+
+
+@pytest.mark.parametrize("holdout", [0, 5])
+def test_training_is_that_on_importances_counted_row_by_row(holdout, interpreted):
+    weighted = [{**row, "w": w} for row, w in zip(RARE, weights([row["y"] for row in RARE], [0, 1]), strict=True)]
+    options = {"label": "y", "bits": 6, "categories": ["x"], "holdout": holdout}
+    balanced = forel.train(RARE, class_weight="balanced", block_bytes=500, **options)
+    same = forel.train(weighted, importance="w", **options)
+    assert balanced.report.loss == same.report.loss
+    assert (
+        balanced.learner.margins == same.learner.margins
+        or (balanced.predict(RARE[:50]) == same.predict(weighted[:50])).all()
+    )
+    plain = forel.train(RARE, **options)
+    # Mean predictions are those of classes that are equally frequent.
+    assert plain.report.mean_prediction < 0.3 < 0.4 < balanced.report.mean_prediction < 0.6
+    assert balanced.report.auc == pytest.approx(plain.report.auc, abs=0.03)
+
+
+def test_several_classes_and_resuming(tmp_path, interpreted):
+    options = {"label": "kind", "bits": 6, "categories": ["x"], "loss": "softmax", "class_weight": "balanced"}
+    path = tmp_path / "kinds.csv"
+    path.write_text("x,kind\n" + "".join(f"{row['x']},{row['kind']}\n" for row in KINDS))
+    whole = forel.train(str(path), passes=2, **options)
+    check = tmp_path / "check"
+
+    def interrupt(progress):
+        if progress.rows > 150:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        forel.train(
+            str(path), passes=2, block_bytes=200, checkpoint=check, checkpoint_every=50, progress=interrupt, **options
+        )
+    resumed = forel.train(str(path), passes=2, block_bytes=200, checkpoint=check, resume=True, **options)
+    assert (resumed.predict(KINDS, probabilities=True) == whole.predict(KINDS, probabilities=True)).all()
+    assert whole.report.weight == pytest.approx(sum(weights([row["kind"] for row in KINDS], "abc")), rel=1e-4)
+
+
+def test_weights_tend_to_those_of_scikit_learn(interpreted):
+    X, y = np.array([[row["x"]] for row in RARE], float), np.array([row["y"] for row in RARE])
+    estimator = FTRLClassifier(class_weight="balanced").fit(X, y)
+    balanced = forel.train(RARE, label="y", bits=6, class_weight="balanced")
+    assert balanced.report.mean_prediction == pytest.approx(estimator.predict_proba(X)[:, 1].mean(), abs=0.15)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"class_weight": "rare"}, "class_weight: got 'rare', expected balanced"),
+        (
+            {"class_weight": "balanced", "loss": "squared"},
+            "class_weight: got 'balanced', expected none for a regression",
+        ),
+        ({"class_weight": "balanced", "by": "x"}, "class_weight: got 'balanced', expected none with by"),
+    ],
+)
+def test_other_uses_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        forel.train(RARE[:9], label="y", bits=4, **options)

@@ -52,10 +52,9 @@ def page(trained: Model, history: History, *, source: Sequence[str] = (), comman
     main = tag(
         "main",
         tag("h1", "Training report"),
-        *_verdict(measured),
+        *_verdict(trained, measured),
         None if run.leak is None else tag("p", f"Warning: {run.leak}.", class_="warning"),
         tag("p", _lead(trained, source)),
-        tag("p", tag("strong", trained.training.floor["verdict"])) if trained.training.floor else None,
         _metrics(measured, loss),
         *(tag("p", f"{one}.") for one in measured),
         _columns(trained),
@@ -85,11 +84,14 @@ def document(title: str, main: Element) -> str:
     return "<!DOCTYPE html>\n" + html(tag("html", head, tag("body", main), lang="en")) + "\n"
 
 
-def _verdict(measured: Sequence[Score]) -> list[Element]:
-    """Return the sentence to read first, about the rows that say most about new ones."""
+def _verdict(trained: Model, measured: Sequence[Score]) -> list[Element]:
+    """Return what to read first: how good predictions of new rows are, and what other weights could reach."""
     last = measured[-1] if measured[-1].name.startswith("held out") else measured[0]
     found = verdict(last.report)
-    return [] if found is None else [tag("p", f"{found} ({last.name} rows).", class_="verdict")]
+    sentences = [] if found is None else [f"{found} ({last.name} rows)."]
+    reachable = (trained.training.floor or {}).get("verdict")
+    sentences += [reachable] if reachable else []
+    return [tag("p", " ".join(sentences), class_="verdict")] if sentences else []
 
 
 def _lead(trained: Model, source: Sequence[str]) -> str:

@@ -12,12 +12,13 @@ import signal
 import subprocess
 import sys
 import threading
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 import numpy as np
 import pytest
 
 from forel.lab import answer
+from forel.lab import server as module
 from forel.lab.code import parse
 from forel.lab.parts import GROUPS, MOST
 from forel.lab.server import LabServer
@@ -154,6 +155,7 @@ def games():
     needs = {
         ("rate", "diagonal"): {"geometry": "diagonal", "feasible": "box"},
         ("rate", "matrix"): {"geometry": "matrix", "feasible": "reals"},
+        ("rate", "free"): {"geometry": "diagonal", "adversary": "examples", "feasible": "box"},
         ("rate", "curved"): {"surrogate": "quadratic"},
         ("rate", "none"): {"surrogate": "quadratic", "adversary": "quadratics"},
         ("geometry", "diagonal"): {"rate": "diagonal", "feasible": "box"},
@@ -162,6 +164,8 @@ def games():
         ("geometry", "pnorm"): {"feasible": "reals"},
         ("surrogate", "newton"): {"rounds": "8"},
         ("surrogate", "exact"): {"adversary": "examples", "rounds": "4"},
+        ("algorithm", "vaw"): {"adversary": "labels"},
+        ("ridge", "ridge"): {"algorithm": "vaw", "adversary": "labels"},
         ("adversary", "orthogonal"): {"n": "3"},
         ("adversary", "you"): {"moves": "1,0;-0.5,2"},
         ("comparator", "given"): {"point": "0.25,-0.5"},
@@ -192,7 +196,7 @@ def test_the_code_plays_the_game_that_is_shown(query):
 def test_random_games_have_a_true_bound_or_a_sentence():
     sentences: list[str] = []
     rng, outcomes = np.random.default_rng(0), {"bound": 0, "void": 0, "refused": 0}
-    names = [name for name in GROUPS if name not in ("endowment", "delay")]
+    names = [name for name in GROUPS if name not in ("endowment", "delay", "ridge")]
     for _ in range(150):
         query = {name: str(rng.choice([part.key for part in GROUPS[name].parts])) for name in names}
         groups = GROUPS["algorithm"][query["algorithm"]].groups
@@ -282,6 +286,8 @@ def test_the_server_answers_with_the_game(server):
         ("rate=diagonal", "use geometry=Diagonal(), or a scalar rate"),
         ("geometry=entropy", "simplex"),
         ("rate=matrix&geometry=matrix&feasible=diamond", "rounds: got 50, expected at most 40: each round"),
+        ("surrogate=exact&adversary=examples", "rounds: got 50, expected at most 12"),
+        ("algorithm=vaw", "examples, such as Example, whose features the algorithm can observe"),
         ("delay=late&center=point", "delays: these need FTRL around x_1"),
         ("rate=none&feasible=reals", "the objective has no minimum"),
         ("adversary=orthogonal&center=point&rate=diagonal&geometry=diagonal&feasible=box", "orthogonal"),
@@ -299,6 +305,8 @@ def test_other_hosts_paths_and_methods_are_refused(server):
     for host in ("evil.example", f"evil.example:{port}", "127.0.0.1:1", "", f"localhost:{port}.evil.example"):
         assert get(server, "/play", Host=host)[0] == 403
     assert get(server, "/play", Host=f"localhost:{port}")[0] == 200
+    for path, status in (("/", 200), ("/play", 403), ("/parts", 403)):  # a link elsewhere may lead to the page
+        assert get(server, path, **{"Sec-Fetch-Site": "cross-site"})[0] == status
     assert get(server, "/../lab/page.html")[0] == 404
     assert get(server, "/", "POST")[0] == 501
 
@@ -355,59 +363,78 @@ def test_the_command_serves_until_it_is_interrupted():
 
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-# Drags the gradient, plays one more with the keyboard, and measures the page.
+# In frames of two widths: drags the gradient, plays one more with the keyboard, chooses parts that do not fit together,
+# then parts that do, and measures the page.
 DRIVE = """
 const settled = async () => { for (let k = 0; k < 40; k++) await new Promise(done => setTimeout(done, 25)); };
-onload = async () => {
+const choose = async (name, value) => { $(name).value = value; $(name).dispatchEvent(new Event("change")); await settled(); };
+async function drive() {
   await settled();
-  const at = (kind, x, y) => ({pointerId: 1, bubbles: true, clientX: x, clientY: y});
-  const box = $("points").getBoundingClientRect(), knob = $("handle");
-  knob.dispatchEvent(new PointerEvent("pointerdown", at("", 0, 0)));
-  dispatchEvent(new PointerEvent("pointermove", at("", box.left + box.width / 4, box.top + box.height / 2)));
-  dispatchEvent(new PointerEvent("pointerup", at("", 0, 0)));
+  const at = (x, y) => ({pointerId: 1, bubbles: true, clientX: x, clientY: y});
+  const box = $("points").getBoundingClientRect();
+  $("handle").dispatchEvent(new PointerEvent("pointerdown", at(0, 0)));
+  dispatchEvent(new PointerEvent("pointermove", at(box.left + box.width / 4, box.top + box.height / 2)));
+  dispatchEvent(new PointerEvent("pointerup", at(0, 0)));
   await settled();
-  $("handle").dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowUp", bubbles: true}));
-  $("handle").dispatchEvent(new KeyboardEvent("keydown", {key: "Enter", bubbles: true}));
+  for (const key of ["ArrowUp", "Enter"]) $("handle").dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true}));
   await settled();
-  const root = document.documentElement, small = [...document.querySelectorAll("svg text")].filter(
-    text => text.getBoundingClientRect().height < 9).map(text => text.textContent);
-  const found = document.createElement("pre");
-  found.id = "found";
-  found.textContent = JSON.stringify({
-    width: root.clientWidth, needed: root.scrollWidth, search: location.search, error: $("error").textContent,
-    verdict: $("verdict").textContent, code: $("code").textContent, small,
+  await choose("rate", "diagonal");
+  const refused = $("error").textContent;
+  await choose("geometry", "diagonal");
+  await choose("feasible", "box");
+  const root = document.documentElement;
+  return {
+    width: root.clientWidth, needed: root.scrollWidth, search: location.search, error: $("error").textContent, refused,
+    verdict: $("verdict").textContent, code: $("code").textContent,
+    small: [...document.querySelectorAll("svg text")].filter(
+      text => text.getBoundingClientRect().height < 9).map(text => text.textContent),
     plots: ["points", "regret", "lemma"].map(id => $(id).children.length),
     unnamed: [...document.querySelectorAll("input, select, button")].filter(
       one => !(one.labels && one.labels.length) && !one.ariaLabel && !one.textContent).map(one => one.outerHTML),
-  });
-  document.body.append(found);
+  };
+}
+onload = async () => {
+  if (top !== self) return;
+  const found = [];
+  for (const width of [1280, 390]) {
+    const frame = document.createElement("iframe");
+    Object.assign(frame, {src: location.href, style: `border: 0; width: ${width}px; height: 900px`});
+    document.body.append(frame);
+    await new Promise(done => frame.onload = done);
+    found.push(await frame.contentWindow.drive());
+  }
+  document.body.append(Object.assign(document.createElement("pre"), {id: "found", textContent: JSON.stringify(found)}));
 };
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="needs a browser: chromium, chromium-browser or google-chrome")
-@pytest.mark.parametrize("width", [1280, 500])  # browsers have no narrower windows; the frame is of a phone's width
-def test_the_page_is_played_in_a_browser(width, tmp_path):
+def test_the_page_is_played_in_a_desktop_and_a_phone_browser(tmp_path, monkeypatch):
+    framed = module.POLICY.replace("frame-ancestors 'none'", "frame-ancestors 'self'; frame-src 'self'")
+    monkeypatch.setattr(module, "POLICY", framed)
     with LabServer(0) as server:
         server.page = server.page.replace(b"</body>", f"<script>{DRIVE}</script></body>".encode())
         threading.Thread(target=server.serve_forever, daemon=True).start()
         line = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom"]
-        line += [f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},1000", "--hide-scrollbars"]
-        line += ["--virtual-time-budget=20000", server.url + "?adversary=you"]
+        line += [f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1400,1000", "--hide-scrollbars"]
+        line += ["--virtual-time-budget=60000", server.url + "?adversary=you"]
         done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
         server.shutdown()
-    assert "CONSOLE" not in done.stderr
-    seen = json.loads(html.unescape(re.search(r'<pre id="found">(.*?)</pre>', done.stdout)[1]))
-    assert seen["needed"] == seen["width"]
-    assert seen["error"] == ""
-    assert seen["unnamed"] == seen["small"] == []
-    assert min(seen["plots"]) > 3
-    query = dict(part.split("=") for part in seen["search"][1:].replace("%2C", ",").replace("%3B", ";").split("&"))
-    assert len(query["moves"].split(";")) == 2
-    found = answer(query)
-    assert seen["code"] == found["code"]
-    assert seen["verdict"].startswith("After round 2: regret")
+    assert "Uncaught" not in done.stderr
+    desktop, phone = json.loads(html.unescape(re.search(r'<pre id="found">(.*?)</pre>', done.stdout)[1]))
+    assert (desktop["width"], phone["width"]) == (1280, 390)
+    for seen in (desktop, phone):
+        assert seen["needed"] == seen["width"]
+        assert "use geometry=Diagonal()" in seen["refused"]
+        assert seen["error"] == ""
+        assert seen["unnamed"] == seen["small"] == []
+        assert min(seen["plots"]) > 3
+        query = dict(parse_qsl(seen["search"][1:]))
+        assert len(query["moves"].split(";")) == 2
+        assert seen["code"] == answer(query)["code"]
+        assert "DiagonalAdaGrad" in seen["code"]
+        assert seen["verdict"].startswith("After round 2: regret")
 
 
 def test_the_table_and_settings_agree():

@@ -86,7 +86,7 @@ def parse(query: Mapping[str, str]) -> Game:
     'algorithm = FTRL(Constant(0.5), Euclidean())'
     >>> parse({"rate": "fast"})
     Traceback (most recent call last):
-    ValueError: rate: got 'fast', expected sqrt or constant or time or scalar or diagonal or matrix or curved or none
+    ValueError: rate: got 'fast', expected sqrt or constant or time or ...
     """
     given = dict(query)
     chosen = _take(given, "algorithm")

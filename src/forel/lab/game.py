@@ -58,11 +58,13 @@ def _check_size(game: Game, algorithm: Algorithm) -> None:
     """Raise ValueError where many rounds would each take a solver."""
     argmin = getattr(getattr(algorithm, "mirror", algorithm), "argmin", None)
     kept = (game.settings.get("surrogate", game.settings["algorithm"]), game.settings["adversary"])
-    solved = argmin is not None and argmin.method == SOLVER
-    if (solved or kept in (("exact", "examples"), ("implicit", "quadratics"))) and game.numbers["rounds"] > MOST[
-        "solved"
-    ]:
-        raise refuse("rounds", game.numbers["rounds"], f"at most {MOST['solved']}: each round takes a solver here")
+    most = MOST["rounds"]
+    if (argmin is not None and argmin.method == SOLVER) or kept == ("implicit", "quadratics"):
+        most = MOST["solved"]
+    if kept in (("exact", "examples"), ("exact", "labels")):
+        most = MOST["kept"]
+    if game.numbers["rounds"] > most:
+        raise refuse("rounds", game.numbers["rounds"], f"at most {most}: each round takes a solver here")
 
 
 def _played(game: Game) -> dict[str, Any]:

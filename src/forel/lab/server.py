@@ -2,6 +2,7 @@
 
 import importlib.resources
 import json
+import sys
 import threading
 from dataclasses import asdict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,9 +18,12 @@ __all__ = ["LabServer", "serve"]
 HOSTS = ("localhost", "127.0.0.1")
 LONGEST = 16_384  # of a query
 FIELDS = 64
-AT_ONCE = 2  # games
+AT_ONCE, OPEN = 2, 32  # games, and threads of this process
 SECONDS = 10  # in which a request has to arrive
-POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; img-src data:"
+POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; img-src data:; "
+)
+POLICY += "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 
 class LabServer(ThreadingHTTPServer):
@@ -39,6 +43,15 @@ class LabServer(ThreadingHTTPServer):
         self.parts = _encoded({"groups": groups, "numbers": [asdict(about) for about in NUMBERS]})
         self.free = threading.BoundedSemaphore(AT_ONCE)
 
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        """Return whether there are few enough connections to take one more."""
+        return threading.active_count() <= OPEN
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print errors, but not that a client has gone."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
+
     @property
     def url(self) -> str:
         """The address of the page."""
@@ -56,7 +69,8 @@ class Handler(BaseHTTPRequestHandler):
         """Answer a request, if it names this server as a page of its own would."""
         url = urlsplit(self.path)
         name, _, port = self.headers.get("Host", "").rpartition(":")
-        if name not in HOSTS or port != str(self.server.server_address[1]):
+        foreign = self.headers.get("Sec-Fetch-Site", "none") in ("cross-site", "same-site")
+        if name not in HOSTS or port != str(self.server.server_address[1]) or (foreign and url.path != "/"):
             self._refuse(403, f"host: this server is only {self.server.url}")
         elif url.path == "/":
             self._send(200, "text/html; charset=utf-8", self.server.page)
@@ -74,12 +88,15 @@ class Handler(BaseHTTPRequestHandler):
             given = parse_qsl(query, keep_blank_values=True, max_num_fields=FIELDS)
             if len(dict(given)) < len(given):
                 raise refuse("query", query, "each parameter once")
-            with self.server.free:
+            if not self.server.free.acquire(timeout=SECONDS):
+                return self._refuse(503, "games: there are too many; try again later")
+            try:
                 found = _encoded(answer(dict(given)))
+            finally:
+                self.server.free.release()
         except (ValueError, ArithmeticError) as error:
-            self._refuse(400, str(error))
-        else:
-            self._send(200, "application/json", found)
+            return self._refuse(400, str(error))
+        return self._send(200, "application/json", found)
 
     def _refuse(self, status: int, sentence: str) -> None:
         self._send(status, "application/json", _encoded({"error": sentence}))

@@ -43,6 +43,7 @@ LINE_FORMATS = {
 # The first bytes of a file, what it is, and how to read it.
 FOREIGN: tuple[tuple[bytes, str, str], ...] = (
     (rb"PK\x03\x04", "a ZIP archive or a spreadsheet", "the file in it, or one in CSV"),
+    (rb"\xd0\xcf\x11\xe0", "a workbook of an old Excel", "one in XLSX or CSV"),
     (rb"BZh[1-9]", "a file compressed by bzip2", "one that is plain, or compressed by gzip or zstd"),
     (rb"\xfd7zXZ\x00", "a file compressed by xz", "one that is plain, or compressed by gzip or zstd"),
     (rb".{257}ustar", "a tar archive", "the file in it, such as by tar -xf"),
@@ -65,6 +66,8 @@ SUFFIXES = {
     **{suffix: name for name, syntax in LINE_FORMATS.items() for suffix in syntax.suffixes},
     "csv": "csv",
     "tsv": "tsv",
+    "xlsx": "csv",  # the first sheet
+    "xlsm": "csv",
     "jsonl": "jsonl",
     "ndjson": "jsonl",
     "parquet": "parquet",

@@ -21,6 +21,7 @@ from forel.data.buffers import Buffers
 from forel.data.compiled import layout
 from forel.data.problems import Malformed, Problems
 from forel.data.sources.files import open_file
+from forel.data.sources.workbook import sheet_bytes
 from forel.validation import refuse
 
 __all__ = [
@@ -75,8 +76,8 @@ def open_stream(source: Any, encoding: str | None = None) -> Iterator[Any]:
             # A stream that pyarrow may read but not close, because the caller owns it.
             borrowed = SimpleNamespace(read=raw.read, closed=False, close=lambda: None)
             plain = io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(borrowed, "r"), "zstd"), BUFFER)
-        elif first == ZIP and (only := _only_file(raw)) is not None:
-            plain = _buffered(_Unzipped(only))
+        elif first == ZIP and (unpacked := _unpacked(raw)) is not None:
+            plain = _buffered(unpacked)
         found = encoding or next((name for mark, name in MARKS if _first_bytes(plain).startswith(mark)), None)
         yield plain if found is None or is_utf8(found) else _buffered(_Decoded(plain.read1, found))
 
@@ -98,16 +99,18 @@ class _Unzipped:
             raise
 
 
-def _only_file(raw: Any) -> Any:
-    """Return the stream of the only file in a ZIP archive; None for other archives, spreadsheets and pipes."""
+def _unpacked(raw: Any) -> Callable[[int], bytes] | None:
+    """Return the bytes of a workbook's first sheet, or of the only file in a ZIP archive; None for others and pipes."""
     from zipfile import BadZipFile, ZipFile
 
     try:
         start = raw.tell()
         archive = ZipFile(raw)
         files = [one for one in archive.infolist() if not one.is_dir() and not one.filename.startswith("__MACOSX/")]
+        if "xl/workbook.xml" in archive.namelist():
+            return sheet_bytes(raw)
         if len(files) == 1:
-            return archive.open(files[0])
+            return _Unzipped(archive.open(files[0]))
     except (BadZipFile, OSError, RuntimeError):  # damaged, a pipe, or encrypted
         pass
     if raw.seekable():

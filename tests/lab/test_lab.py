@@ -16,7 +16,9 @@ from urllib.parse import parse_qsl, urlencode
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from forel.cli.app import app
 from forel.lab import answer
 from forel.lab import server as module
 from forel.lab.code import parse
@@ -360,6 +362,13 @@ def test_the_command_serves_until_it_is_interrupted():
             assert process.wait(30) == 130
         finally:
             process.kill()
+
+
+def test_a_port_that_is_taken_is_named(server):
+    port = str(server.server_address[1])
+    done = CliRunner().invoke(app, ["lab", "--port", port])
+    assert done.exit_code == 2
+    assert f"--port: got {port}, expected one that can be opened, or 0 for any" in done.output
 
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

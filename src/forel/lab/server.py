@@ -121,6 +121,10 @@ def _encoded(found: Any) -> bytes:
 
 def serve(port: int, ready: Any) -> None:
     """Answer requests until interrupted; ``ready`` is called with the server once it listens."""
-    with LabServer(port) as server:
+    try:
+        server = LabServer(port)
+    except OSError as error:
+        raise refuse("port", port, f"one that can be opened, or 0 for any ({error.strerror})") from None
+    with server:
         ready(server)
         server.serve_forever()

@@ -246,3 +246,32 @@ def test_models_are_inspected(trained, tmp_path):
     for one in (model, small):
         assert {"a", "b", "d"} & {weight.name for weight in one.inspect().weights}
     assert "curve" in {kind.kind for kind in model.inspect().mixture.kinds}
+
+
+def test_curves_are_shown_with_knots_from_which_margins_follow(trained, tmp_path):
+    """A margin of the best expert on curves, from what ``forel inspect --json`` prints, for a model without pairs."""
+    import json
+
+    from typer.testing import CliRunner
+
+    from forel.cli.app import app
+
+    table = frame()[["a", "d", "y"]]
+    model = forel.train(table, label="y", features="curves", bits=12)
+    model.save(tmp_path / "m.forel")
+    done = CliRunner().invoke(app, ["inspect", str(tmp_path / "m.forel"), "--json"])
+    assert done.exit_code == 0, done.output
+    shown = json.loads(done.stdout)["curves"]
+    assert [one["column"] for one in shown["columns"]] == ["a", "d"]
+    rows = [{"a": float(np.float32(x)), "d": float(np.float32(d))} for x, d in ((0.1, 0.5), (-0.7, 1.2), (0.9, 0.1))]
+    expert = model.learner.names.index(shown["expert"]) - model.learner.settings.n_settings
+    block = next(iter(forel.read(rows, bits=12)))
+    group = model.learner.mixture.curve_experts
+    margins = group.predict(Rows(*block.rows), None)[:, expert - 2]
+    curves = {one["column"]: one for one in shown["columns"]}
+    sums = [sum(np.interp(row[c], curves[c]["knots"], curves[c]["values"]) for c in row) for row in rows]
+    np.testing.assert_allclose(np.diff(margins), np.diff(sums), atol=1e-5)  # without the constant
+    text = CliRunner().invoke(app, ["inspect", str(tmp_path / "m.forel")]).stdout
+    assert "curves: " in text
+    assert any(mark in text for mark in "▁█")
+    assert trained[0].inspect().curves.pairs[0].spread > 0

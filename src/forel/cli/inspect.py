@@ -1,7 +1,8 @@
 """``forel inspect``: the content of a model file."""
 
 from collections import Counter
-from dataclasses import fields
+from collections.abc import Sequence
+from dataclasses import asdict, fields
 from itertools import islice
 from typing import Annotated, Any
 
@@ -60,6 +61,7 @@ def inspect(
         table = Table("", escape(model))
         for name in ("mixture", "floor"):
             found.pop(name)
+        curves = found.pop("curves")
         for name, value in found.items():
             if isinstance(value, dict):
                 shown = {k: _count_kinds(v) if k == "kinds" else _text(v) for k, v in value.items() if v is not None}
@@ -89,6 +91,15 @@ def inspect(
             for column in found["columns"][: top if details else MAX_LARGEST]:
                 spreads.add_row(escape(column["column"]), f"{column['features']:,}", f"{column['spread']:.4f}")
             console.print(spreads)
+        if curves is not None:
+            drawn = Table("column", "from", "to", "curve", "std. dev. over it", title=f"curves: {curves['expert']}")
+            for one in curves["columns"][: top if details else MAX_LARGEST]:
+                ends = number_text(one["knots"][0]), number_text(one["knots"][-1])
+                drawn.add_row(escape(one["column"]), *ends, _spark(one["values"]), f"{one['spread']:.4f}")
+            console.print(drawn)
+            if strongest := curves["pairs"][:MAX_LARGEST]:
+                text = ", ".join(f"{one['first']} × {one['second']} ({one['spread']:.3f})" for one in strongest)
+                say(f"Strongest pairs: {text}.", err=False)
         several = any("class" in weight for weight in found["weights"])
         columns = "slot", "name", "weight", found["measure"], "contribution", *(["class"] if several else [])
         title = "largest weights: no sample of rows was kept" if found["measure"] == "unit" else "largest contributions"
@@ -168,6 +179,7 @@ def _describe(stored: Any, top: int) -> dict[str, Any]:
         "floor": stored.floor,
         "columns": stored.extra.get("columns"),
         "measure": inspected.measure,
+        "curves": None if inspected.curves is None else asdict(inspected.curves),
         "weights": [
             {
                 **{name: getattr(one, name) for name in ("slot", "name", "shared", "weight", "spread", "contribution")},
@@ -176,6 +188,12 @@ def _describe(stored: Any, top: int) -> dict[str, Any]:
             for one in inspected.weights
         ],
     }
+
+
+def _spark(values: Sequence[float]) -> str:
+    """Return numbers as a line of eight heights."""
+    low, high = min(values), max(values)
+    return "".join("▁▂▃▄▅▆▇█"[min(int((one - low) / (high - low or 1.0) * 8), 7)] for one in values)
 
 
 def _setting(settings: Any, name: str) -> Any:

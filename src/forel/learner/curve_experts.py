@@ -63,7 +63,7 @@ class CurveExperts:
     >>> rows = Rows(np.arange(5), np.full(4, 7), np.float32([0, 1, 2, 3]))
     >>> experts = CurveExperts(Curves.of(rows, [7]), Settings("squared", alpha=(1.0, 2.0)), False)
     >>> experts.learn(Examples(rows, np.array([0.0, 1.0, 4.0, 9.0]), np.ones(4)), None)[:, 2:].round(2).tolist()
-    [[0.0, 0.0], [0.0, 0.0], [1.4..., 1.2...], [4.2..., 3.5...]]
+    [[0.0, 0.0], [0.0, 0.0], [0.5..., 0.5], [2.21, 1.74]]
     """
 
     kind: ClassVar[str] = "curve"

@@ -23,6 +23,7 @@ from forel.losses.links import Probability
 from forel.losses.sigmoid import sigmoid_of_float
 from forel.notebook import card, plain
 from forel.store.atomic import Path
+from forel.store.column_curves import Curves, column_curves
 from forel.store.explaining import Explanation, explain
 from forel.store.header import damaged, settings_from_json, validated_extra
 from forel.store.named_rows import NamedRows, named_rows
@@ -55,12 +56,14 @@ class Inspection:
     """The largest weights of a model, and what each expert of a mixture contributes; None for one model.
 
     ``measure`` is what weights are multiplied by: "std. dev." of values in a sample of rows; without one, their
-    "largest |value|" ever, if the model keeps it, or the "unit" of features.
+    "largest |value|" ever, if the model keeps it, or the "unit" of features. ``curves`` are those of columns and pairs,
+    by the best expert on curves; None without one.
     """
 
     weights: Sequence[NamedWeight]
     mixture: MixtureExplanation | None
     measure: str = "std. dev."
+    curves: Curves | None = None
 
     def _summary(self) -> list[tuple[str, object]]:
         return [(one.name or str(one.slot), one.weight) for one in self.weights]
@@ -402,7 +405,15 @@ class Model:
         weights = largest_weights(learner, self.names, schema, bits, self.classes, top, columns, moments)
         unsampled = "unit" if largest_values(learner) is None else "largest |value|"
         measure = unsampled if moments is None else "std. dev."
-        return Inspection(weights, None if isinstance(learner, ServingModel) else learner.explain(), measure)
+        if isinstance(learner, ServingModel):
+            return Inspection(weights, None, measure)
+        named = {**columns, **({slot(name, bits=bits): name for name in schema} if bits else {})}
+
+        def name(place: int) -> str:
+            known = self.names is not None and place in self.names
+            return self.names[place] if known and self.names is not None else named.get(place, str(place))
+
+        return Inspection(weights, learner.explain(), measure, column_curves(learner, name, top))
 
     @property
     def certificate(self) -> str | None:

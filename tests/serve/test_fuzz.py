@@ -71,13 +71,13 @@ def test_any_request_gets_an_answer_and_refused_ones_change_nothing(tmp_path, se
     running = serving.running(tmp_path / "a", serving.model(), limits=Limits(rows=5, features=8, body=5000))
     server, _ = opened(running.__aenter__())
 
-    @settings(max_examples=600, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=300, suppress_health_check=list(HealthCheck))
     @given(st.sampled_from(["POST", "POST", "POST", "GET", "PUT"]), paths, bodies,
            st.sampled_from(["application/json"] * 4 + ["application/msgpack", "text/plain"]))  # fmt: skip
     def fuzz(method, path, body, kind):
         opened(exchange(server, method, path, json.dumps(body).encode(), kind))
 
-    @settings(max_examples=200, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=100, suppress_health_check=list(HealthCheck))
     @given(paths, st.binary(max_size=60), st.sampled_from(["application/json", "application/msgpack"]))
     def fuzz_bytes(path, body, kind):
         opened(exchange(server, "POST", path, body, kind))
@@ -86,8 +86,8 @@ def test_any_request_gets_an_answer_and_refused_ones_change_nothing(tmp_path, se
     fuzz_bytes()
     opened(running.__aexit__(None, None, None))
     loop.close()
-    assert statuses[200] > 20
-    assert statuses[400] > 100
+    assert statuses[200] > 10
+    assert statuses[400] > 50
 
 
 def test_any_bytes_on_both_ports_leave_the_server_well(tmp_path, serving, interpreted):
@@ -190,7 +190,7 @@ def test_requests_generated_from_the_description_are_answered_as_it_says(tmp_pat
         schema = schemathesis.openapi.from_url(f"{found[0]}/openapi.json")
         for operation in (one.ok() for one in schema.get_all_operations()):
 
-            @settings(max_examples=40, suppress_health_check=list(HealthCheck))
+            @settings(max_examples=15, suppress_health_check=list(HealthCheck))
             @given(operation.as_strategy())
             def call(case):
                 answer = case.call(timeout=20)

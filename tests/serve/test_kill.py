@@ -87,7 +87,10 @@ def test_killed_again_and_again_it_has_the_bytes_of_its_log(tmp_path, serving):
             await asyncio.to_thread(server.stop, signal.SIGKILL)
             server = await asyncio.to_thread(serving.process, folder)
             state.update(port=server.port)
-        await asyncio.sleep(SECONDS)
+        for _ in range(600):
+            await asyncio.sleep(0.1)
+            if len(state["acknowledged"]) > 100:
+                break
         state["stop"] = True
         _, stuck = await asyncio.wait(tasks, timeout=20)
         assert not stuck

@@ -13,6 +13,12 @@ from forel.serve import AsyncClient, Client, ServerError
 RNG = np.random.default_rng(2)
 
 
+@pytest.fixture(autouse=True)
+def _same_rows():
+    global RNG
+    RNG = np.random.default_rng(2)
+
+
 def some_rows(count, flip=False):
     """Rows whose label is that of their first feature nine times out of ten."""
     first = RNG.integers(0, 2, count)

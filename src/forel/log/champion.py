@@ -90,7 +90,6 @@ class Contest:
         self.alarms = Alarms(numbers=label_kind(model.settings) != "probability")
         slots = model.learner.features
         self.seen = np.zeros(slots if slots <= MOST_SLOTS else 0, np.bool_)  # slots that occurred in rows
-        self.source: dict[str, Any] = {}  # positions in the source of events, if it has one
 
     @property
     def model(self) -> Model:
@@ -210,8 +209,6 @@ class Contest:
         elif "level" in content:
             self.level = content["level"]
             self._restart()
-        elif "source" in content:
-            self.source.update(content["source"])
 
     @property
     def delay_cost(self) -> float:
@@ -235,7 +232,7 @@ class Contest:
         """Return the state beside the models, as JSON and arrays."""
         content = {
             "champion": self.champion, "history": self.history, "models": list(self.folds), "position": self.position,
-            "time": self.time, "source": self.source, "level": self.level,
+            "time": self.time, "level": self.level,
         }  # fmt: skip
         arrays: dict[str, NDArray[Any]] = {f"served.{key}": value for key, value in self.served.pack().items()}
         arrays |= {f"fresh.{key}": value for key, value in self.fresh.pack().items()}
@@ -247,7 +244,7 @@ class Contest:
         """Return a contest from what :meth:`pack` returned, and its models."""
         new = cls(folds[content["champion"]].model, content["level"])
         new.folds, new.champion, new.history = folds, content["champion"], list(content["history"])
-        new.position, new.time, new.source = content["position"], content["time"], dict(content["source"])
+        new.position, new.time = content["position"], content["time"]
         for prefix, metrics in (("served.", new.served), ("fresh.", new.fresh)):
             metrics.unpack({key.removeprefix(prefix): arrays[key] for key in arrays if key.startswith(prefix)})
         new.alarms.state[...] = arrays["alarms"]

@@ -117,7 +117,7 @@ class Left(NamedTuple):
 
 
 class Control(NamedTuple):
-    """A change of the models that learn, or of which of them is served, or a position in a source of events."""
+    """A change of the models that learn, or of which of them is served."""
 
     time: float
     content: dict[str, Any]

@@ -82,7 +82,11 @@ class Log:
             self.end = 0
             self._begin_segment()
         self.start = self._segments[0].start
-        self.durable = self.end = self._recovered_end()
+        try:
+            self.durable = self.end = self._recovered_end()
+        except BaseException:
+            self.close()
+            raise
         if write:
             last = self._segments[-1]
             self.cut = last.start + last.size - self.end

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Shape = Literal["scalar", "diagonal", "matrix"]
+LONGEST = 200  # characters of a value in a message
 Strength = Any  # a float, a vector or a matrix, according to its Shape
 
 
@@ -30,8 +31,14 @@ class Unbounded(ValueError):
 
 
 def refuse(name: str, value: object, expected: str) -> ValueError:
-    """Return the ValueError that every check raises: name, value, what is allowed."""
-    return ValueError(f"{name}: got {value!r}, expected {expected}")
+    """Return the ValueError that every check raises: name, value, what is allowed.
+
+    >>> len(str(refuse("alpha", [0.5] * 10**6, "a number")))
+    231
+    """
+    shown = repr(value)
+    shown = shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}…"
+    return ValueError(f"{name}: got {shown}, expected {expected}")
 
 
 def number(

@@ -93,6 +93,67 @@ def test_a_raw_file_becomes_an_evaluated_model_with_two_commands(name, tmp_path,
     assert len(evaluated.splitlines()) <= SCREEN
 
 
+def raw(header, row, answers=("no", "yes"), separator=",", encoding="utf-8", end="\n"):
+    """Rows whose label, the last column, follows from the price, but for one in nine."""
+    file = io.StringIO()
+    writer = csv.writer(file, delimiter=separator, lineterminator=end)
+    writer.writerow(header)
+    prices = [visit["price"] for visit in visits()]
+    writer.writerows([*row(k, price), answers[(price > 2500) ^ (k % 9 == 0)]] for k, price in enumerate(prices))
+    return file.getvalue().encode(encoding)
+
+
+AGREE = ["Strongly disagree", "Disagree", "Neutral", "Agree", "Strongly agree"]
+EURO = str.maketrans(",.", ".,")
+ODD = {
+    "sales.csv": raw(["day", "price", "big"], lambda k, p: [f"{1 + k % 28:02d}.05.2024", f"${p:,.2f}"]),
+    "survey.csv": raw(
+        ["id", "Q1. Cheap?", "Q2", "again"], lambda k, p: [f"R{k}", AGREE[int(p // 1001)], ["", "a"][k % 2]]
+    ),
+    "german.csv": raw(
+        ["Größe", "Preis", "gut"],
+        lambda k, p: [f"{k % 5},5", f"{p:,.2f} €".translate(EURO)],
+        ("nein", "ja"),
+        ";",
+        "cp1252",
+    ),
+    "excel.csv": raw(
+        ["Customer", "Revenue", "left"],
+        lambda k, p: [f"C-{k}", f"{p:,.0f}"],
+        ("FALSE", "TRUE"),
+        ",",
+        "utf-8-sig",
+        "\r\n",
+    ),
+    "quoted.tsv": raw(["n", "title", "price", "y"], lambda k, p: [k, f'a "{k % 3}",\n b', p], (0, 1), "\t"),
+    "prénom.csv": raw(
+        ["prénom", "âge", "reçu"], lambda k, p: [["Zoë", "Ève"][k % 2], p], ("non", "oui"), encoding="latin-1"
+    ),
+    "events.csv": raw(
+        ["id", "at", "t", "is"], lambda k, p: [f"{k:x}-e", f"2024-03-01T12:{k % 60:02d}Z", p], ("ok", "alarm")
+    ),
+    "gaps.csv": raw(["price", "late"], lambda k, p: [p]).replace(b"no", b"NA", 9),
+    "nested.jsonl": "\n".join(
+        json.dumps({"user": {"at": visit["site"]}, "price": visit["price"], "tags": ["a"], "y": visit["price"] > 2500})
+        for visit in visits()
+    ).encode(),
+}
+POSITIVE = {"german.csv": "'ja'", "prénom.csv": "'oui'", "events.csv": "'alarm'", "gaps.csv": "'yes'"}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_the_command_for_an_odd_file_runs_as_it_is_printed(name, tmp_path, monkeypatch, interpreted):
+    monkeypatch.chdir(tmp_path)
+    pathlib.Path(name).write_bytes(ODD[name])
+    train = shlex.split(re.search(r"^Train: forel (.*)$", run("peek", name), re.MULTILINE)[1])
+    trained = run(*train, "--bits", "8", "--quiet")
+    assert name not in POSITIVE or f"Labels: {POSITIVE[name]} is positive" in trained
+    skip = ["--on-error", "skip"] if "--on-error" in train else []
+    evaluated = run("evaluate", name, "--model", "model.forel", *skip)
+    assert float(re.search(r"AUC +│ +([\d.]+)", evaluated)[1]) > 0.7
+    assert len(trained.splitlines()) <= SCREEN
+
+
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_help_starts_with_what_it_does_and_an_example(name):
     lines = run(name, "--help").splitlines()

@@ -98,7 +98,7 @@ def _print(found: Any, command: str | None) -> None:
             file = _quoted(found.arguments()[0])
             say(f"No column looks like a label; name it, such as: forel peek {file} --label {name}", err=False)
         if found.formatted:
-            hint = "without signs of currency and percent, and thousands separators"
+            hint = "without signs and thousands separators"
             say(f"Read as numbers: {', '.join(found.formatted)}, {hint}.", err=False)
         for column in found.columns:
             if column.order == AMBIGUOUS and column.name not in found.given.dates:

@@ -20,8 +20,22 @@ __all__ = [
 
 CLASSES = "classes"  # kind of a column of labels of more than two classes
 PREFIX = "labels "  # of the kind of a column of labels, before its words in JSON
-POSITIVE = {"yes", "y", "true", "t", "on", "spam", "positive", "pos", "success", "click", "clicked", "fraud", "churn"}
-NEGATIVE = {"no", "n", "false", "f", "off", "ham", "negative", "neg", "failure", "none", "normal"}
+POSITIVE = {
+    "yes",
+    "y",
+    "true",
+    "t",
+    "on",
+    "spam",
+    "positive",
+    "pos",
+    "success",
+    "click",
+    "clicked",
+    "fraud",
+    "churn",
+} | {"ja", "oui", "sí", "sì", "sim"}
+NEGATIVE = {"no", "n", "false", "f", "off", "ham", "negative", "neg", "failure", "none", "normal", "ok", "nein", "non"}
 Classes = int | Literal["auto"] | tuple[str, ...] | None
 MOST = 1 << 16  # classes; with more, labels are numbers or identifiers
 RARE, SHARE, CLOSE = 3, 0.01, 0.75  # rows and share of a class that may be misspelled, and its similarity to another

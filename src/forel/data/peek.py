@@ -202,6 +202,9 @@ def peek(source: Any, rows: int = 1000, **reading: Any) -> Summary:
             columns = list(records[0]) if records else []
         else:
             text = _whole_lines(stream, most)
+            if options.encoding is None and (encoding := _encoding(text)) is not None:
+                given = options = replace(given, encoding=encoding)
+                text = text.decode(encoding).encode()
             lines = [line for line in StringIO(text.decode("utf-8-sig", "backslashreplace"), "") if line.strip()]
             if form in ("csv", "tsv"):
                 options = _text_options(form, options, lines, beginning)
@@ -263,6 +266,19 @@ def _whole_lines(stream: Any, most: int) -> bytes:
     while len(data) < BYTES and data.count(b"\n") <= most and (more := stream.read1(BYTES - len(data))):
         data += more
     return data[: data.rfind(b"\n") + 1] or data if len(data) >= BYTES else data
+
+
+def _encoding(text: bytes) -> str | None:
+    """Return the encoding that text most likely has; None for UTF-8, also with a few damaged characters."""
+    with suppress(UnicodeDecodeError):
+        text.decode()
+        return None
+    if b"\0" in text or not text.decode(errors="ignore").isascii():
+        return None
+    with suppress(UnicodeDecodeError):
+        text.decode("cp1252")
+        return "cp1252"
+    return "latin-1"
 
 
 def _json(line: str) -> Any:
@@ -331,8 +347,7 @@ def _summary(file: str, form: str, options: ReadOptions, names: list[str], rows:
     values = {name: _without_signs(cells, options) for name, cells in given.items()}
     columns = tuple(_column(name, values[name], given[name], options) for name in names)
     formatted = tuple(c.name for c in columns if c.kind == "number" and values[c.name] != given[c.name])
-    guessed = [column for column in columns if column.name not in formatted]
-    label = options.label if options.label is not None else _guess(guessed, len(rows))
+    label = options.label if options.label is not None else _guess(columns, len(rows), formatted)
     labels = next((column for column in columns if column.name == label), None)
     words, worded = None, labels is not None and labels.kind == "category"
     classes = None
@@ -430,10 +445,10 @@ def _kind_cells(present: list[Any]) -> Iterator[Any]:
     yield from present[:1] if isinstance(present[0], str) else present
 
 
-def _guess(columns: Sequence[ColumnSummary], rows: int) -> str | None:
+def _guess(columns: Sequence[ColumnSummary], rows: int, amounts: Sequence[str]) -> str | None:
     """Return the column of labels: by its name, or the last, first or only one with two values, or with few words."""
     spelled = {c.name: re.sub(r"\W+", "_", c.name.lower()).strip("_") for c in columns}  # Is spam? is is_spam
-    named = [(LABELS.index(spelled[c.name]), c) for c in columns if spelled[c.name] in LABELS]
+    named = [(LABELS.index(spelled[c.name]), c) for c in columns if spelled[c.name] in LABELS and c.name not in amounts]
     sure = sorted(((k, c) for k, c in named if LABELS[k] not in AMOUNTS), key=lambda pair: pair[0])
     few = [c for c in columns if c.kind == "category" and 2 < c.distinct <= min(MOST_CLASSES, rows // 5)]
     two = [c for c in columns if c.distinct == 2]

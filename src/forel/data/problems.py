@@ -8,7 +8,7 @@ from typing import Any, Literal
 __all__ = ["Malformed", "Problems", "excerpt"]
 
 SKIP = "on_error='skip' leaves out such rows"
-OTHER_ENCODING = "encoding='latin-1' (--encoding latin-1) reads text of Western Europe"
+OTHER_ENCODING = "encoding='latin-1' (--encoding) reads text of Western Europe"
 
 
 class Malformed(ValueError):

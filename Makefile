@@ -109,6 +109,7 @@ bench: $(READY)
 
 bench-quality: $(READY)
 	$(BIN)/python benchmarks/quality.py
+	$(BIN)/python benchmarks/tables_quality.py
 	$(BIN)/python benchmarks/class_experts.py
 	$(BIN)/python benchmarks/churn.py
 

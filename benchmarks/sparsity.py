@@ -108,11 +108,11 @@ class SparseExample:
 
 
 def proximal(scale: float, penalty: float) -> Algorithm:
-    return FTRL(DiagonalAdaGrad(scale, beta=1), Diagonal(), True, penalty=l1(penalty), weights=EveryRound())
+    return FTRL(DiagonalAdaGrad(scale, beta=1), Diagonal(), "played", penalty=l1(penalty), weights=EveryRound())
 
 
 def dual_averaging(scale: float, penalty: float) -> Algorithm:
-    return FTRL(DiagonalAdaGrad(scale, beta=1), Diagonal(), False, penalty=l1(penalty), weights=EveryRound())
+    return FTRL(DiagonalAdaGrad(scale, beta=1), Diagonal(), "first", penalty=l1(penalty), weights=EveryRound())
 
 
 def fobos(scale: float, penalty: float) -> Algorithm:

@@ -66,7 +66,7 @@ ALGORITHMS = {
     ),
     "Mirror Descent, p-norm": algorithms.MirrorDescent(rates.ScalarAdaGrad(0.5, 1.0), geometries.SquaredPNorm(1.5)),
     "Mirror Descent as FTRL-Proximal": algorithms.as_ftrl_proximal(MIRROR),
-    "p-norm FTRL": algorithms.FTRL(rates.InverseSqrt(0.5, 1), geometries.SquaredPNorm(1.3), proximal=True),
+    "p-norm FTRL": algorithms.FTRL(rates.InverseSqrt(0.5, 1), geometries.SquaredPNorm(1.3), center="played"),
     "implicit": algorithms.Implicit(rates.Constant(0.3), geometries.Euclidean()),
     "doubling trick": algorithms.doubling_trick(1.0, 1.0),
 }

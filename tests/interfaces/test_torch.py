@@ -63,7 +63,7 @@ def test_iterates_are_those_of_the_theory_engine(l1, l2, sparse):
 
 def test_an_offset_is_that_of_the_rate():
     grads = gradients()
-    reference = FTRL(DiagonalAdaGrad(0.3, offset=2.0, beta=0.5), Diagonal(), True, penalty=ElasticNet(0.1))
+    reference = FTRL(DiagonalAdaGrad(0.3, offset=2.0, beta=0.5), Diagonal(), "played", penalty=ElasticNet(0.1))
     found = run(FTRLProximal, grads, lr=0.3, beta=0.5, l1=0.1, offset=2.0)
     np.testing.assert_allclose(found, engine(reference, grads), rtol=1e-9, atol=1e-12)
 

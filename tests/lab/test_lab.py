@@ -69,7 +69,7 @@ GAMES = {
         {"rate": "diagonal", "rate.offset": "0.5", "geometry": "diagonal", "center": "point", "hint": "last",
          "feasible": "box", "feasible.radius": "0.7", "adversary": "spikes", "adversary.period": "4", "rounds": "30"},
         lambda: play(
-            FTRL(DiagonalAdaGrad(1.0, 0.5), Diagonal(), True, feasible=linf_ball(0.7), hint=lambda t, g: g),
+            FTRL(DiagonalAdaGrad(1.0, 0.5), Diagonal(), "played", feasible=linf_ball(0.7), hint=lambda t, g: g),
             spikes(1.0, 4), rounds=30, n=2,
         ),
     ),
@@ -85,7 +85,7 @@ GAMES = {
     "sparse": (
         {"penalty": "elastic", "penalty.l1": "0.05", "weights": "once", "center": "point", "adversary": "worst"},
         lambda: play(
-            FTRL(InverseSqrt(1.0, 1.0), Euclidean(), True, penalty=ElasticNet(0.05, 0.1), weights=Once(),
+            FTRL(InverseSqrt(1.0, 1.0), Euclidean(), "played", penalty=ElasticNet(0.05, 0.1), weights=Once(),
                  feasible=l2_ball(1.0)),
             worst_linear(), rounds=50, n=2,
         ),
@@ -99,7 +99,7 @@ GAMES = {
     "leader": (
         {"rate": "none", "surrogate": "quadratic", "center": "point", "adversary": "quadratics"},
         lambda: play(
-            FTRL(Unregularized(), Euclidean(), True, QuadraticBound(), feasible=l2_ball(1.0)), quadratics(2, 50)
+            FTRL(Unregularized(), Euclidean(), "played", QuadraticBound(), feasible=l2_ball(1.0)), quadratics(2, 50)
         ),
     ),
     "coins": (

@@ -270,8 +270,8 @@ def test_alternating_gradients_do_not_depend_on_the_points():
 
 def test_spikes_are_rare_and_large_and_favour_adagrad():
     around, G, T, n = Box(-1, 1), 5.0, 2000, 4
-    counts_gradients = FTRL(DiagonalAdaGrad(math.sqrt(2)), Diagonal(), proximal=True, feasible=around)
-    counts_rounds = FTRL(proximal_rate(2.0, G), Euclidean(), proximal=True, feasible=around)
+    counts_gradients = FTRL(DiagonalAdaGrad(math.sqrt(2)), Diagonal(), center="played", feasible=around)
+    counts_rounds = FTRL(proximal_rate(2.0, G), Euclidean(), center="played", feasible=around)
     adaptive, fixed = (play(p, spikes(G, period=50), rounds=T, n=n) for p in (counts_gradients, counts_rounds))
     g = adaptive.gradients
     assert np.flatnonzero(g.any(axis=1)).tolist() == list(range(49, T, 50))

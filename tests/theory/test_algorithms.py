@@ -169,8 +169,8 @@ def kinds(parts):
     rate = rate[geometry.shape]
     if geometry == Entropy():
         rate = ScalarAdaGrad(1.0, 1.0, LINF)
-    yield FTRL(rate, geometry, False, penalty=penalty, weights=Given([0.2, 0.1]), feasible=feasible)
-    yield FTRL(rate, geometry, True, penalty=penalty, weights=Given([0.2, 0.1]), feasible=feasible)
+    yield FTRL(rate, geometry, "first", penalty=penalty, weights=Given([0.2, 0.1]), feasible=feasible)
+    yield FTRL(rate, geometry, "played", penalty=penalty, weights=Given([0.2, 0.1]), feasible=feasible)
     yield MirrorDescent(rate, geometry, penalty, Given([0.2, 0.1]), feasible)
 
 

@@ -158,7 +158,7 @@ def test_implicit_updates_never_lose_their_bracket(features, start, eta, loss):
 
 def test_centered_and_proximal_ftrl_have_the_same_first_point():
     for proximal in (False, True):
-        algorithm = FTRL(Constant(1.0), Euclidean(), proximal, feasible=l2_ball(0.5, CENTER))
+        algorithm = FTRL(Constant(1.0), Euclidean(), "played" if proximal else "first", feasible=l2_ball(0.5, CENTER))
         state = algorithm.init(3)
         after = algorithm.update(state, Linear(np.zeros(3)))
         assert np.allclose(algorithm.play(after), algorithm.play(state), atol=1e-15)

@@ -209,7 +209,7 @@ def test_matrix_adagrad_plays_on_collinear_gradients(seed):
     rng = np.random.default_rng(seed)
     direction = rng.normal(size=rng.integers(2, 6))
     losses = [Linear(c * direction) for c in rng.normal(size=40)]
-    trace = play(FTRL(MatrixAdaGrad(1.0), FullMatrix(), True), losses)
+    trace = play(FTRL(MatrixAdaGrad(1.0), FullMatrix(), "played"), losses)
     x = -direction / np.linalg.norm(direction)
     assert trace.regret(x) <= bound(trace, x).total * (1 + 1e-9)
 

@@ -134,7 +134,9 @@ def test_exact_ftrl_minimizes_its_objective_in_every_geometry(name, proximal):
     geometry, region, others = EXACT[name]
     rate = {"scalar": ScalarAdaGrad(0.2, 1.0), "diagonal": DiagonalAdaGrad(0.2, 1.0), "matrix": MatrixAdaGrad(0.2, 1.0)}
     penalty = squared_l2([0.5, 1.0, 2.0]) if geometry == FullMatrix() else ElasticNet([0.3, 0.0, 0.1], 0.5)
-    algorithm = FTRL(rate[geometry.shape], geometry, proximal, Exact(), penalty, Given([2.0, 0.5]), region)
+    algorithm = FTRL(
+        rate[geometry.shape], geometry, "played" if proximal else "first", Exact(), penalty, Given([2.0, 0.5]), region
+    )
     rng = np.random.default_rng(4)
     losses = [Quadratic(c, 2.0) for c in rng.normal(size=(3, 3))]
     losses += [Example(Logistic(), a, 1) for a in rng.normal(size=(2, 3))] if others else []

@@ -112,7 +112,7 @@ def test_adaptive_3_scale_free_rates_make_predictions_independent_of_units():
     labels, units, margins = (rows[:, 0] > 0).astype(float), np.array([1000.0, 1.0]), []
     for rate in (ScaleFree(0.5), DiagonalAdaGrad(0.5, beta=1.0)):
         for scaled in (rows, rows * units):
-            player = FTRL(rate, Diagonal(), True)
+            player = FTRL(rate, Diagonal(), "played")
             trace = play(player, [Example(Logistic(), a, y) for a, y in zip(scaled, labels, strict=True)])
             margins.append(np.einsum("ti,ti->t", trace.points[:-1], scaled))
     np.testing.assert_allclose(margins[0], margins[1], rtol=1e-9)

@@ -294,7 +294,7 @@ HYPOTHESES = {
     **{
         f"AdaGrad, {name}": (
             lambda rate=rate, proximal=proximal: adagrad_proximal_formula(
-                pulled(FTRL(rate, Diagonal(), proximal, feasible=Box(-2, 2))), X, 2.0
+                pulled(FTRL(rate, Diagonal(), "played" if proximal else "first", feasible=Box(-2, 2))), X, 2.0
             ),
             "the rate is not the one the formula is for",
         )
@@ -330,7 +330,7 @@ HYPOTHESES = {
     ),
     "strongly convex, regularizer": (
         lambda: strongly_convex_formula(
-            aimed(FTRL(proximal_rate(1.0, 1.0), Euclidean(), True, Exact(), feasible=l2_ball(2.0))), X, 3.0
+            aimed(FTRL(proximal_rate(1.0, 1.0), Euclidean(), "played", Exact(), feasible=l2_ball(2.0))), X, 3.0
         ),
         "the algorithm has a regularizer",
     ),
@@ -390,7 +390,7 @@ OTHERS = {
         "there is a penalty",
     ),
     "FTRL-Proximal with a penalty": (
-        FTRL(proximal_rate(1.0, 1.0), Euclidean(), True, penalty=l1(100.0), feasible=BALL),
+        FTRL(proximal_rate(1.0, 1.0), Euclidean(), "played", penalty=l1(100.0), feasible=BALL),
         [Linear([1.0])] * T,
         [-1.0],
         lambda t, x: proximal_formula(t, x, 1.0, 1.0),
@@ -404,7 +404,7 @@ OTHERS = {
         "there is a penalty",
     ),
     "a leader with a penalty": (
-        FTRL(Unregularized(), Euclidean(), True, Exact(), penalty=l1(100.0)),
+        FTRL(Unregularized(), Euclidean(), "played", Exact(), penalty=l1(100.0)),
         [Quadratic([-1.0])] * T,
         [-1.0],
         lambda t, x: strongly_convex_formula(t, x, 1.0),

@@ -104,10 +104,10 @@ def test_theorems_are_their_formulas_after_every_round(theorem, kind, lag, facto
     """
     rate, psi, alphas = InverseSqrt(0.5, 1), ElasticNet(0.3, 0.2), [4.0, 2.0, 0.5, 0.5, 0.5]
     algorithm = {
-        "centered": FTRL(rate, Euclidean(), False, penalty=psi, weights=Given([4.0, 2.0, 0.5])),
-        "proximal": FTRL(rate, Euclidean(), True, penalty=psi, weights=Given([4.0, 2.0, 0.5])),
+        "centered": FTRL(rate, Euclidean(), "first", penalty=psi, weights=Given([4.0, 2.0, 0.5])),
+        "proximal": FTRL(rate, Euclidean(), "played", penalty=psi, weights=Given([4.0, 2.0, 0.5])),
         "mirror": MirrorDescent(rate, Euclidean(), psi, Given([4.0, 2.0, 0.5])),
-        "bare": FTRL(rate, Euclidean(), True),
+        "bare": FTRL(rate, Euclidean(), "played"),
     }[kind]
     x, losses = np.array([0.7, -0.2]), [Linear(g) for g in 9 * np.random.default_rng(5).normal(size=(5, 2))]
     trace = play(algorithm, losses)
@@ -138,9 +138,9 @@ def test_a_comparator_outside_the_set_voids_the_bound():
 def test_theorem_2_is_an_equality_at_the_last_point_for_quadratics():
     """Lemma 7 is one for quadratics, and at x* = x_{T+1} the remainder is 0."""
     for algorithm in (
-        FTRL(DiagonalAdaGrad(0.5, beta=1.0), Diagonal(), proximal=True),
-        FTRL(InverseSqrt(0.5, 1), Euclidean(), proximal=True),
-        FTRL(MatrixAdaGrad(0.5, 1.0), FullMatrix(), proximal=True),
+        FTRL(DiagonalAdaGrad(0.5, beta=1.0), Diagonal(), center="played"),
+        FTRL(InverseSqrt(0.5, 1), Euclidean(), center="played"),
+        FTRL(MatrixAdaGrad(0.5, 1.0), FullMatrix(), center="played"),
     ):
         trace = play(algorithm, random_gradients, rounds=80, n=3)
         x = trace.points[-1]

@@ -69,7 +69,9 @@ def test_optimistic_ftrl_has_the_points_and_the_bound_of_plain_numpy(seed):
     g, m = stream(seed)
     for proximal in (False, True):
         rate = DiagonalAdaGrad(0.5, 1.0)
-        trace = play(FTRL(rate, Diagonal(), proximal, feasible=Box(-R, R), hint=told(m)), losses(g))
+        trace = play(
+            FTRL(rate, Diagonal(), "played" if proximal else "first", feasible=Box(-R, R), hint=told(m)), losses(g)
+        )
         q, lin, z, root, points, terms = np.full(N, 2.0), np.zeros(N), np.zeros(N), np.ones(N), [], []
         spent = [(q, np.zeros(N))]
         for t in range(T):
@@ -97,7 +99,7 @@ def test_optimistic_ftrl_has_the_points_and_the_bound_of_plain_numpy(seed):
 @pytest.mark.parametrize("seed", range(8))
 def test_adagrad_on_the_errors_of_hints_has_its_formula(seed):
     g, m = stream(seed)
-    trace = play(FTRL(adagrad_proximal_rate(R), Diagonal(), True, feasible=Box(-R, R), hint=told(m)), losses(g))
+    trace = play(FTRL(adagrad_proximal_rate(R), Diagonal(), "played", feasible=Box(-R, R), hint=told(m)), losses(g))
     for u in corners(g, R):
         limit = adagrad_proximal_formula(trace, u, R)
         assert limit.total == pytest.approx(2 * np.sqrt(2) * R * np.sqrt(((g - m) ** 2).sum(axis=0)).sum(), rel=1e-9)
@@ -123,7 +125,7 @@ def test_regret_with_any_hints_is_below_the_bound(seed, kind):
     g, m = stream(seed)
     algorithm = {
         "centered": FTRL(InverseSqrt(0.5, 1), Euclidean(), feasible=l2_ball(R), hint=told(m)),
-        "proximal": FTRL(InverseSqrt(0.5, 1), Euclidean(), True, feasible=Box(-R, R), hint=told(m)),
+        "proximal": FTRL(InverseSqrt(0.5, 1), Euclidean(), "played", feasible=Box(-R, R), hint=told(m)),
         "entropy": FTRL(InverseSqrt(0.5, 1), Entropy(), feasible=Simplex(), hint=told(m), start=[0.6, 0.3, 0.1]),
         "L1": FTRL(InverseSqrt(0.5, 1), Euclidean(), penalty=l1(0.3), weights=EveryRound(), hint=told(m)),
     }[kind]

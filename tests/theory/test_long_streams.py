@@ -41,7 +41,7 @@ ENTROPIC = {
     "exponentiated gradient": lambda eta: exponentiated_gradient(eta),
     "as FTRL-Proximal": lambda eta: as_ftrl_proximal(exponentiated_gradient(eta)),
     "centered FTRL": lambda eta: FTRL(Constant(eta), Entropy(), feasible=Simplex()),
-    "proximal FTRL": lambda eta: FTRL(Constant(eta), Entropy(), True, feasible=Simplex()),
+    "proximal FTRL": lambda eta: FTRL(Constant(eta), Entropy(), "played", feasible=Simplex()),
     **{f"lazy {name}": lambda eta, b=build: b(Entropy(), 1 / eta, Simplex()) for name, build in LAZY.items()},
     **{f"greedy {name}": lambda eta, b=build: b(Entropy(), 1 / eta, Simplex()) for name, build in GREEDY.items()},
 }
@@ -65,7 +65,7 @@ def test_adaptive_proximal_entropy_recovers_from_points_that_underflow():
     """x ∝ exp(−(g_{1:t} − Σ σ_s log x_s)/σ_{0:t}), in which the log x_s are kept, not taken from x_s."""
     gradients = 4 * SWITCH[::4]
     rate = ScalarAdaGrad(2.0, 1.0)
-    algorithm = FTRL(rate, Entropy(), True, feasible=Simplex())
+    algorithm = FTRL(rate, Entropy(), "played", feasible=Simplex())
     with mpmath.workdps(50):
         state, logs, linear, strength = rate.init(3), [mpmath.log(mpmath.mpf(1) / 3)] * 3, [mpmath.mpf(0)] * 3, None
         for g in [None, *gradients]:
@@ -109,7 +109,7 @@ def test_mirror_descent_in_p_norms_remembers(p):
     expected = geometry.conjugate_gradient(1.0, -gradients.sum(axis=0))
     mirror = MirrorDescent(Constant(1.0), geometry)
     unconstrained = [build(geometry, 1.0, Reals()) for name, build in GREEDY.items() if name != "projection"]
-    for algorithm in (mirror, as_ftrl_proximal(mirror), FTRL(Constant(1.0), geometry, True), *unconstrained):
+    for algorithm in (mirror, as_ftrl_proximal(mirror), FTRL(Constant(1.0), geometry, "played"), *unconstrained):
         assert np.allclose(finish(algorithm, gradients), expected, rtol=1e-9)
 
 

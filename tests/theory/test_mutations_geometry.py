@@ -70,7 +70,7 @@ def test_bounds_in_the_p_norm_measure_gradients_in_the_dual_exponent(p, make):
     q, gradients = p / (p - 1), np.random.default_rng(3).normal(size=(6, 40))
     algorithm = MirrorDescent(ScalarAdaGrad(1.0, 1.0), SquaredPNorm(p))
     if make != "mirror":
-        algorithm = FTRL(ScalarAdaGrad(1.0, 1.0), SquaredPNorm(p), make == "proximal")
+        algorithm = FTRL(ScalarAdaGrad(1.0, 1.0), SquaredPNorm(p), "played" if make == "proximal" else "first")
     trace = play(algorithm, [Linear(g) for g in gradients])
     squares = np.sum(np.abs(gradients) ** q, axis=1) ** (2 / q)
     strengths = np.array([state.strength for state in trace.states])
@@ -84,7 +84,7 @@ def test_bounds_in_the_p_norm_measure_gradients_in_the_dual_exponent(p, make):
 def test_l2_curvature_of_losses_and_penalties_adds_nothing_in_other_geometries(geometry):
     region = Simplex() if geometry == Entropy() else l2_ball(1.0)
     losses = [Quadratic(c, 3.0) for c in np.random.default_rng(4).normal(size=(4, 3))]
-    algorithm = FTRL(Constant(0.5), geometry, True, Exact(), squared_l2(2.0), EveryRound(), region)
+    algorithm = FTRL(Constant(0.5), geometry, "played", Exact(), squared_l2(2.0), EveryRound(), region)
     trace = play(algorithm, losses)
     p = 1.0 if geometry == Entropy() else geometry.p
     expected = [PNorm(p).dual(g) ** 2 / 2.0 for g in trace.gradients]

@@ -101,7 +101,7 @@ def test_scale_free_ftrl_is_invariant_to_units():
     rows, labels = rng.normal(size=(50, 3)), rng.integers(0, 2, 50)
     margins = []
     for units in (np.ones(3), np.array([1e-3, 1.0, 1e4])):
-        learner = FTRL(ScaleFree(0.5), Diagonal(), proximal=True)
+        learner = FTRL(ScaleFree(0.5), Diagonal(), center="played")
         state, seen = learner.init(3), []
         for a, y in zip(rows * units, labels, strict=True):
             state = learner.observe(state, a)
@@ -121,7 +121,7 @@ def test_the_bound_of_scale_free_ftrl_is_the_same_in_all_units(proximal):
     found = []
     for units in (np.ones(3), np.full(3, 1e-20), np.array([1e-140, 1e-30, 1e140])):
         losses = [Example(Logistic(), a, int(y)) for a, y in zip(rows * units, labels, strict=True)]
-        trace = play(FTRL(ScaleFree(1.0), Diagonal(), proximal), losses)
+        trace = play(FTRL(ScaleFree(1.0), Diagonal(), "played" if proximal else "first"), losses)
         x = comparator / units
         limit, lemma = bound(trace, x).total, strong_ftrl_lemma(trace, x)
         assert trace.regret(x) <= surrogate_regret(trace, x) <= lemma.bound <= limit
@@ -134,7 +134,14 @@ def test_the_bound_of_scale_free_ftrl_is_the_same_in_all_units(proximal):
 def test_strength_for_later_features_is_around_the_first_point(proximal):
     """The point before and after ``observe`` minimizes what the rounds and the features have added so far."""
     region, penalty, rng = Box(0.5, 3.0), l1(0.1), np.random.default_rng(0)
-    learner = FTRL(ScaleFree(0.5), Diagonal(), proximal, penalty=penalty, weights=EveryRound(), feasible=region)
+    learner = FTRL(
+        ScaleFree(0.5),
+        Diagonal(),
+        "played" if proximal else "first",
+        penalty=penalty,
+        weights=EveryRound(),
+        feasible=region,
+    )
     state, g, added = learner.init(2), np.zeros(2), Regularizer.zero(Diagonal(), 2)
     first = learner.play(state)
     assert first.tolist() == [0.5, 0.5]
@@ -279,7 +286,7 @@ def test_matrix_adagrad_plays_on_where_gradients_are_collinear(make, seed):
     mirror = MirrorDescent(MatrixAdaGrad(1.0), FullMatrix())
     algorithm = {
         "centered": FTRL(MatrixAdaGrad(1.0), FullMatrix()),
-        "proximal": FTRL(MatrixAdaGrad(1.0), FullMatrix(), True),
+        "proximal": FTRL(MatrixAdaGrad(1.0), FullMatrix(), "played"),
         "mirror": mirror,
         "mirror as FTRL": as_ftrl_proximal(mirror),
     }[make]

@@ -40,12 +40,12 @@ RATE = ScaleFree(0.5)
 PENALTY = ElasticNet(0.05, 0.1)
 MIRROR = MirrorDescent(RATE, Diagonal(), ElasticNet(0.01, 0.02))
 OBSERVERS = {
-    "proximal": FTRL(RATE, Diagonal(), True),
-    "proximal, beta 0": FTRL(ScaleFree(0.5, 0.0), Diagonal(), True),
-    "proximal, box": FTRL(RATE, Diagonal(), True, feasible=Box(-0.5, 0.75)),
-    "proximal, box without 0": FTRL(RATE, Diagonal(), True, feasible=Box(0.25, 0.75)),
-    "proximal, elastic net": FTRL(RATE, Diagonal(), True, penalty=PENALTY, weights=Once()),
-    "proximal, elastic net in every round": FTRL(RATE, Diagonal(), True, penalty=PENALTY, weights=EveryRound()),
+    "proximal": FTRL(RATE, Diagonal(), "played"),
+    "proximal, beta 0": FTRL(ScaleFree(0.5, 0.0), Diagonal(), "played"),
+    "proximal, box": FTRL(RATE, Diagonal(), "played", feasible=Box(-0.5, 0.75)),
+    "proximal, box without 0": FTRL(RATE, Diagonal(), "played", feasible=Box(0.25, 0.75)),
+    "proximal, elastic net": FTRL(RATE, Diagonal(), "played", penalty=PENALTY, weights=Once()),
+    "proximal, elastic net in every round": FTRL(RATE, Diagonal(), "played", penalty=PENALTY, weights=EveryRound()),
     "centered": FTRL(RATE, Diagonal()),
     "centered, L1": FTRL(RATE, Diagonal(), penalty=ElasticNet(0.3), weights=Once()),
     "mirror": MIRROR,
@@ -146,7 +146,7 @@ def test_every_point_minimizes_the_sum_of_rounds_and_observations(name, stream):
 def test_theorems_are_their_formulas_from_the_raw_rows(proximal):
     """Strengths s(βs + √n)/α by hand: of each round's observation around 0, of its gradient around x_t."""
     losses = random_rows(np.array([1e-6, 1.0, 1e6]))
-    trace = play(FTRL(ScaleFree(0.5, 2.0), Diagonal(), proximal), losses)
+    trace = play(FTRL(ScaleFree(0.5, 2.0), Diagonal(), "played" if proximal else "first"), losses)
     x = np.array([3e5, -0.4, 2e-6])
     largest, squares, z, strength = np.zeros(N), np.zeros(N), np.zeros(N), np.zeros(N)
     regularization = stability = regret = 0.0
@@ -175,7 +175,7 @@ def test_theorems_are_their_formulas_from_the_raw_rows(proximal):
 
 def test_a_gradient_is_not_measured_by_later_features():
     """A feature a million times as large, later on: were round 1 measured with it, its stability would vanish."""
-    algorithm = FTRL(ScaleFree(1.0), Diagonal(), True)
+    algorithm = FTRL(ScaleFree(1.0), Diagonal(), "played")
     first, second = Example(Absolute(), [1.0], 1.0), Example(Absolute(), [1e6], 1e6)
     alone, both = play(algorithm, [first]), play(algorithm, [first, second])
     x = np.array([1.0])
@@ -207,7 +207,7 @@ def test_the_game_shows_features_before_the_point_is_played():
 
 def test_multiclass_features_are_those_of_every_class():
     losses = [Example(Softmax(3), [1.0, -4.0], k % 3) for k in range(9)]
-    trace = play(FTRL(RATE, Diagonal(), True), losses)
+    trace = play(FTRL(RATE, Diagonal(), "played"), losses)
     assert trace.states[0].rate.largest.tolist() == [1.0, 1.0, 1.0, 4.0, 4.0, 4.0]
     assert trace.regret(np.zeros(6)) <= bound(trace, np.zeros(6)).total
 

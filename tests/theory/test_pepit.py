@@ -96,7 +96,7 @@ def test_constant_rate_attains_its_bound(rounds, factor):
     assert case.regret <= bound * (1 + TOLERANCE)
     assert (case.regret == pytest.approx(bound, rel=TOLERANCE)) == (length == pytest.approx(RADIUS / eta))
     check_played(FTRL(Constant(eta), Euclidean()), case)
-    check_played(FTRL(Constant(eta), Euclidean(), proximal=True), case)
+    check_played(FTRL(Constant(eta), Euclidean(), center="played"), case)
     check_played(MirrorDescent(Constant(eta), Euclidean()), case)
 
 

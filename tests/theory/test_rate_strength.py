@@ -76,8 +76,8 @@ def test_a_radius_a_coordinate_gives_a_box_of_those_radii():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda rate: FTRL(rate, Euclidean(), proximal=True),
-        lambda rate: FTRL(rate, Euclidean(), True, Linearized(), feasible=BALL),
+        lambda rate: FTRL(rate, Euclidean(), center="played"),
+        lambda rate: FTRL(rate, Euclidean(), "played", Linearized(), feasible=BALL),
         lambda rate: MirrorDescent(rate, Euclidean()),
         lambda rate: as_ftrl_proximal(MirrorDescent(rate, Euclidean())),
         lambda rate: Implicit(rate, Euclidean()),
@@ -97,7 +97,7 @@ def test_a_rate_that_needs_curvature_is_refused_where_losses_are_linearized(make
 
 @pytest.mark.parametrize("surrogate", [QuadraticBound(), Exact()], ids=str)
 def test_curvature_that_is_kept_is_counted_and_regret_is_logarithmic(surrogate):
-    algorithm = FTRL(CurvatureAdaptive(2.0), Euclidean(), True, surrogate, feasible=BALL)
+    algorithm = FTRL(CurvatureAdaptive(2.0), Euclidean(), "played", surrogate, feasible=BALL)
     assert algorithm.update(algorithm.init(2), Quadratic([1.0, 2.0], 3.0)).rate.given == 3.0
     trace = play(algorithm, curved, rounds=500, n=2)
     largest = max(L2(g) for g in trace.gradients)
@@ -143,6 +143,6 @@ def test_growth_is_the_difference_but_for_rounding():
 
 
 def test_theorem_2_measures_with_a_strength_that_grew():
-    trace = play(FTRL(Scripted(1.0, 2.0, 4.0), Euclidean(), True), [Linear([1.0]), Linear([1.0])])
+    trace = play(FTRL(Scripted(1.0, 2.0, 4.0), Euclidean(), "played"), [Linear([1.0]), Linear([1.0])])
     # r_0 + r_1 + r_2 around 0, 0 and x_2 = −1/2, and ½·1/2 + ½·1/4
     assert theorem_2(trace, np.array([-1.0])).total == pytest.approx(0.5 + 0.5 + 0.25 + 0.25 + 0.125)

@@ -83,7 +83,7 @@ def test_a_last_point_that_is_right_does_not_make_a_bound_for_those_before_it():
 KINDS = {
     "centered": dual_averaging(1.0, 1.0, l2_ball(1.0)),
     "proximal": ftrl_proximal(1.0, 1.0),
-    "L1": FTRL(DiagonalAdaGrad(1.0, 1.0), Diagonal(), True, penalty=l1(0.1), weights=EveryRound()),
+    "L1": FTRL(DiagonalAdaGrad(1.0, 1.0), Diagonal(), "played", penalty=l1(0.1), weights=EveryRound()),
     "matrix": FTRL(MatrixAdaGrad(1.0, 1.0), FullMatrix()),
     "entropy": FTRL(Constant(0.3), Entropy(), feasible=Simplex()),
     "mirror": MirrorDescent(Constant(0.3), Euclidean(), ElasticNet(0.1, 0.2), feasible=Box(-1, 1)),
@@ -111,8 +111,8 @@ def in_units(loss, unit):
     return {
         "centered": dual_averaging(unit, slope, l2_ball(unit)),
         "proximal": ftrl_proximal(unit, slope),
-        "L1": FTRL(DiagonalAdaGrad(unit, slope), Diagonal(), True, penalty=l1(0.1 * slope), weights=weights),
-        "L1 ball": FTRL(DiagonalAdaGrad(unit), Diagonal(), True, feasible=l1_ball(unit, [unit / 5, 0, unit / 5])),
+        "L1": FTRL(DiagonalAdaGrad(unit, slope), Diagonal(), "played", penalty=l1(0.1 * slope), weights=weights),
+        "L1 ball": FTRL(DiagonalAdaGrad(unit), Diagonal(), "played", feasible=l1_ball(unit, [unit / 5, 0, unit / 5])),
         "matrix": FTRL(MatrixAdaGrad(unit, slope), FullMatrix()),
         "solver": FTRL(MatrixAdaGrad(unit, slope), FullMatrix(), feasible=Box(-unit, unit)),
         "entropy": FTRL(Constant(0.3 / slope), Entropy(), feasible=Simplex(unit)),
@@ -168,7 +168,7 @@ def test_suboptimality_is_the_objective_less_its_minimum_by_the_solver():
     """The reference: each round's objective, written for the solver, at the point that was played and at its argmin."""
     penalty = ElasticNet(0.1, 0.3)
     right = FTRL(
-        DiagonalAdaGrad(1.0, 1.0), Diagonal(), True, penalty=penalty, weights=EveryRound(), feasible=Box(-1, 1)
+        DiagonalAdaGrad(1.0, 1.0), Diagonal(), "played", penalty=penalty, weights=EveryRound(), feasible=Box(-1, 1)
     )
     trace = play(Wrong(right, lambda t, x: np.clip(x + (0.3 if t % 3 == 0 else 0.0), -1, 1)), random_linear(3, 9))
     for t, (stage, x) in enumerate(zip(trace.stages, trace.points[1:], strict=True), start=1):
@@ -209,7 +209,7 @@ def test_every_point_is_an_argmin_of_the_empty_objective(geometry):
     """r_0 = 0: a rate that counts gradients has no strength before the first."""
     region = Simplex() if geometry == Entropy() else l2_ball(1.0)
     for make in (FTRL, MirrorDescent):
-        options = {"proximal": True} if make is FTRL else {}
+        options = {"center": "played"} if make is FTRL else {}
         trace = play(make(ScalarAdaGrad(1.0), geometry, feasible=region, **options), random_linear(3, 5))
         assert not trace.suboptimality.any()
         assert surrogate_regret(trace, trace.points[-1]) <= bound(trace, trace.points[-1]).total + 1e-12
@@ -288,7 +288,7 @@ def declares(name, edit, only=7):
 
 RIGHT = KINDS | {
     "exact": FTRL(InverseSqrt(0.5, 1), Euclidean(), surrogate=Exact(), feasible=Box(-2, 2)),
-    "observes": FTRL(ScaleFree(1.0), Diagonal(), True),
+    "observes": FTRL(ScaleFree(1.0), Diagonal(), "played"),
 }
 
 
@@ -377,7 +377,7 @@ def test_a_negative_regularizer_is_no_proof():
     assert theorem_1(trace, np.zeros(3)).void == trace.misdeclared
 
 
-@pytest.mark.parametrize("proximal", [1, 0, "centered", None])
-def test_proximal_takes_only_true_and_false(proximal):
-    with pytest.raises(ValueError, match=r"^proximal: got .*, expected True or False$"):
-        FTRL(Constant(1.0), Euclidean(), proximal)
+@pytest.mark.parametrize("center", [True, False, 1, "centered", None])
+def test_center_takes_only_the_names_of_two_points(center):
+    with pytest.raises(ValueError, match=r"^center: got .*, expected 'first' for regularizers around x_1, or 'played'"):
+        FTRL(Constant(1.0), Euclidean(), center)

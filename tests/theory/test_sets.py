@@ -307,7 +307,9 @@ def test_a_set_of_the_users_own_plays_as_the_ball_that_it_is_and_refuses_what_it
     ball = l2_ball(0.7)
     own = Oracle(lambda x: np.linalg.norm(x) - 0.7, lambda z, strength: project(-z / strength, ball))
     losses = [Linear(g) for g in np.random.default_rng(0).normal(size=(20, 3))]
-    traces = [play(FTRL(InverseSqrt(0.5, 1.0), Euclidean(), True, feasible=region), losses) for region in (ball, own)]
+    traces = [
+        play(FTRL(InverseSqrt(0.5, 1.0), Euclidean(), "played", feasible=region), losses) for region in (ball, own)
+    ]
     np.testing.assert_allclose(traces[0].points, traces[1].points, atol=1e-12)
     x = np.array([0.7, 0.0, 0.0])
     assert bound(traces[1], x).total == pytest.approx(bound(traces[0], x).total)

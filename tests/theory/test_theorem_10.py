@@ -91,7 +91,7 @@ def test_theorem_10_as_printed_is_false_in_two_rounds():
     assert (game.points, game.worst) == ([0.0, -1.0, 0.0], 0.0)
     assert (game.regret(0.0), game.bound(0.0, game.printed)) == (1.5, 0.75)
     trace = play(
-        FTRL(Unregularized(), Euclidean(), True, penalty=squared_l2(1.0), weights=EveryRound()),
+        FTRL(Unregularized(), Euclidean(), "played", penalty=squared_l2(1.0), weights=EveryRound()),
         [Linear([1.0]), Linear([-1.0])],
     )
     assert trace.points.ravel().tolist() == game.points
@@ -121,7 +121,11 @@ def test_forel_has_the_oracles_points_and_bound(proximal):
         squares = np.sqrt(1 + np.concatenate([[0.0], np.cumsum(gradients**2)]))
         game = Game(gradients, np.diff(squares, prepend=0.0), np.ones(6), 0.2, 5.0, proximal)
         algorithm = FTRL(
-            ScalarAdaGrad(1.0, 1.0), Euclidean(), proximal, penalty=ElasticNet(0.2, 5.0), weights=EveryRound()
+            ScalarAdaGrad(1.0, 1.0),
+            Euclidean(),
+            "played" if proximal else "first",
+            penalty=ElasticNet(0.2, 5.0),
+            weights=EveryRound(),
         )
         trace = play(algorithm, [Linear([g]) for g in gradients])
         assert np.allclose(trace.points.ravel(), game.points, rtol=1e-12, atol=1e-14)
@@ -145,7 +149,14 @@ def drawn(rng, n):
     rate = RATES[geometry.shape](rng.uniform(0.05, 2.0), rng.uniform(0.05, 1.0))
     if rng.integers(3) == 2:
         return MirrorDescent(rate, geometry, penalty, weights, region)
-    return FTRL(rate, geometry, bool(rng.integers(2)), penalty=penalty, weights=weights, feasible=region)
+    return FTRL(
+        rate,
+        geometry,
+        "played" if bool(rng.integers(2)) else "first",
+        penalty=penalty,
+        weights=weights,
+        feasible=region,
+    )
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -173,7 +184,7 @@ def test_curvature_makes_bounds_tighter():
     """With λ2 = 5 the bound without the penalty's curvature is more than 1.4 times as large."""
     rng = np.random.default_rng(0)
     losses = [Linear(g) for g in 3 * rng.normal(size=(40, 2)) * (-1.0) ** np.arange(40)[:, None]]
-    trace = play(FTRL(Constant(0.5), Euclidean(), True, penalty=squared_l2(5.0)), losses)
+    trace = play(FTRL(Constant(0.5), Euclidean(), "played", penalty=squared_l2(5.0)), losses)
     x = trace.points[-1]
     limit = theorem_10(trace, x)
     without = limit.regularization[-1] + 0.5 * sum(0.5 * float(g @ g) for g in trace.gradients)
@@ -201,7 +212,7 @@ def test_norms_count_penalties_of_earlier_rounds_and_no_tangents():
     curvature, losses = np.array([0.0, 4.0]), [Linear(g) for g in np.random.default_rng(1).normal(size=(4, 2))]
     for geometry in (Euclidean(), Diagonal(), FullMatrix()):
         rate = RATES[geometry.shape](1.0, 1.0)
-        kept = play(FTRL(rate, geometry, True, penalty=squared_l2(curvature), weights=Given([2.0, 1.0])), losses)
+        kept = play(FTRL(rate, geometry, "played", penalty=squared_l2(curvature), weights=Given([2.0, 1.0])), losses)
         tangents = play(MirrorDescent(rate, geometry, squared_l2(curvature), Given([2.0, 1.0])), losses)
         for t, weight in enumerate([0.0, 2.0, 3.0, 4.0]):
             for trace, factor in ((kept, weight), (tangents, 0.0)):
@@ -245,7 +256,7 @@ def test_a_penalty_on_the_simplex_is_bounded_whether_or_not_it_is_smallest_at_th
     algorithm = (
         MirrorDescent(rate, Euclidean(), **options)
         if mirror
-        else FTRL(rate, Euclidean(), kind == "proximal", **options)
+        else FTRL(rate, Euclidean(), "played" if kind == "proximal" else "first", **options)
     )
     rng = np.random.default_rng(3)
     trace = play(algorithm, [Linear(g) for g in rng.normal(size=(8, 3))])
@@ -257,7 +268,8 @@ def test_a_penalty_on_the_simplex_is_bounded_whether_or_not_it_is_smallest_at_th
 def test_a_first_point_that_is_zero_but_for_the_solvers_rounding_voids_nothing():
     region = intersect(Polyhedron([[1.0, 2.0], [-1.0, 0.0]], [1.0, 1.0]), HalfSpace([1.0, -1.0], 1.0))
     trace = play(
-        FTRL(ScalarAdaGrad(1.0, 1.0), Euclidean(), True, penalty=l1(0.1), feasible=region), [Linear([1.0, -1.0])] * 4
+        FTRL(ScalarAdaGrad(1.0, 1.0), Euclidean(), "played", penalty=l1(0.1), feasible=region),
+        [Linear([1.0, -1.0])] * 4,
     )
     assert 0 < l1(0.1)(trace.points[0]) < 1e-6
     assert bound(trace, np.zeros(2)).total >= surrogate_regret(trace, np.zeros(2), "composite")
@@ -267,7 +279,9 @@ def test_a_first_point_that_is_zero_but_for_the_solvers_rounding_voids_nothing()
 def test_weights_may_increase(make):
     """In the objective Σα_t(Ψ(x_t) − Ψ(x_{t+1})) is charged; in the regularizer Lemma 5 subtracts α_tΨ(x_t) itself."""
     penalty, weights = ElasticNet(0.3, 0.5), Given([0.1, 1.0, 5.0])
-    algorithm = FTRL(Constant(1.0), Euclidean(), make is theorem_10, penalty=penalty, weights=weights)
+    algorithm = FTRL(
+        Constant(1.0), Euclidean(), "played" if make is theorem_10 else "first", penalty=penalty, weights=weights
+    )
     if make is theorem_12:
         algorithm = MirrorDescent(Constant(1.0), Euclidean(), penalty, weights)
     for seed in range(30):
@@ -290,5 +304,5 @@ def test_increasing_weights_in_the_objective_are_charged_for_a_reason():
 
 
 def test_theorem_2_stays_the_bound_without_a_penalty():
-    trace = play(FTRL(Constant(1.0), Euclidean(), True), [Linear([1.0]), Linear([-2.0])])
+    trace = play(FTRL(Constant(1.0), Euclidean(), "played"), [Linear([1.0]), Linear([-2.0])])
     assert theorem_2(trace, np.ones(1)).total == theorem_10(trace, np.ones(1)).total == 3.0

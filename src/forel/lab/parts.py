@@ -92,7 +92,7 @@ _ALL = (
     )),
     Group("center", "center", (
         Part("first", "around x₁ (centered)"),
-        Part("point", "around x_t (proximal)", "proximal=True"),
+        Part("point", "around x_t (proximal)", 'center="played"'),
     )),
     Group("surrogate", "losses kept as", (
         Part("tangent", "tangents"),

@@ -207,7 +207,9 @@ class Settings:
         if self.algorithm == "mirror":
             return MirrorDescent(rate, Diagonal(), penalty, weights, region)
         proximal = self.algorithm == "proximal"
-        return FTRL(rate, Diagonal(), proximal, penalty=penalty, weights=weights, feasible=region)
+        return FTRL(
+            rate, Diagonal(), "played" if proximal else "first", penalty=penalty, weights=weights, feasible=region
+        )
 
     def describe(self, name: str) -> str:
         """Return one of the settings as text, as a range where lanes differ in it.

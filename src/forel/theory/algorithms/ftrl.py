@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,6 +29,7 @@ ONCE = Once()
 LINEARIZED = Linearized()
 EXACT = Exact()
 Hint = Callable[[int, Vector], Vector]
+Center = Literal["first", "played"]
 
 
 class FTRLState(NamedTuple):
@@ -65,7 +66,7 @@ class FTRL:
     ----------
     rate : η_t
     geometry : φ, which takes strengths of the rate's shape
-    proximal : whether r_t is around x_t; around x_1 otherwise
+    center : what r_t is around, "first" (x_1) or "played" (x_t)
     surrogate : the lower bound that replaces f_t: its tangent, a quadratic, or f_t itself
     penalty, weights : Ψ and α_t
     feasible : X
@@ -84,7 +85,7 @@ class FTRL:
 
     rate: Rate[Any]
     geometry: Geometry
-    proximal: bool = False
+    center: Center = "first"
     surrogate: Surrogate = LINEARIZED
     penalty: Penalty = NONE
     weights: Weights = ONCE
@@ -94,13 +95,18 @@ class FTRL:
     argmin: Argmin = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.proximal, bool):
-            raise refuse("proximal", self.proximal, "True or False")
+        if self.center not in ("first", "played"):
+            raise refuse("center", self.center, "'first' for regularizers around x_1, or 'played' for those around x_t")
         check_shapes(self.rate, self.geometry)
         check_curvature(self.rate, self.surrogate.keeps_curvature, f"surrogate={self.surrogate}")
         argmin = Argmin(self.geometry, self.penalty, self.feasible)
         shape = 2 if self.surrogate.shape == "matrix" else 0
         object.__setattr__(self, "argmin", argmin.lifted(shape))
+
+    @property
+    def proximal(self) -> bool:
+        """Whether each r_t is smallest at x_t."""
+        return self.center == "played"
 
     def init(self, n: int) -> FTRLState:
         """Return the state before round 1, whose point x_1 minimizes the geometry over X."""
@@ -215,4 +221,4 @@ def follow_the_leader(feasible: FeasibleSet = EVERYWHERE, surrogate: Surrogate =
     """
     if isinstance(surrogate, Linearized):
         raise Unsupported("surrogate: the leader of linear losses does not exist; use Exact() or QuadraticBound()")
-    return FTRL(Unregularized(), Euclidean(), True, surrogate, feasible=feasible)
+    return FTRL(Unregularized(), Euclidean(), "played", surrogate, feasible=feasible)

@@ -193,7 +193,7 @@ def ftrl_proximal(radius: float, lipschitz: float, feasible: FeasibleSet | None 
     Survey: section 3.3
     """  # noqa: E501
     inside = l2_ball(radius) if feasible is None else feasible
-    return FTRL(proximal_rate(radius, lipschitz), Euclidean(), proximal=True, feasible=inside)
+    return FTRL(proximal_rate(radius, lipschitz), Euclidean(), center="played", feasible=inside)
 
 
 def adagrad_ftrl_proximal(
@@ -216,7 +216,7 @@ def adagrad_ftrl_proximal(
     """
     rate = adagrad_proximal_rate(radius)
     inside = Box(np.negative(radius), radius) if feasible is None else feasible
-    return FTRL(rate, Diagonal(), True, penalty=penalty, weights=weights, feasible=inside)
+    return FTRL(rate, Diagonal(), "played", penalty=penalty, weights=weights, feasible=inside)
 
 
 def matrix_ftrl_proximal(radius: float, feasible: FeasibleSet | None = None) -> FTRL:
@@ -228,7 +228,7 @@ def matrix_ftrl_proximal(radius: float, feasible: FeasibleSet | None = None) -> 
     Survey: section 3.4
     """
     inside = l2_ball(radius) if feasible is None else feasible
-    return FTRL(MatrixAdaGrad(math.sqrt(2) * positive("radius", radius)), FullMatrix(), True, feasible=inside)
+    return FTRL(MatrixAdaGrad(math.sqrt(2) * positive("radius", radius)), FullMatrix(), "played", feasible=inside)
 
 
 def ad_click(alpha: float = 0.1, beta: float = 1.0, l1: ArrayLike = 0.0, l2: ArrayLike = 0.0) -> FTRL:
@@ -244,7 +244,7 @@ def ad_click(alpha: float = 0.1, beta: float = 1.0, l1: ArrayLike = 0.0, l2: Arr
 
     Survey: sections 3.4 and 5
     """  # noqa: E501
-    return FTRL(DiagonalAdaGrad(alpha, beta=beta), Diagonal(), True, penalty=ElasticNet(l1, l2))
+    return FTRL(DiagonalAdaGrad(alpha, beta=beta), Diagonal(), "played", penalty=ElasticNet(l1, l2))
 
 
 def curvature_adaptive(diameter: float, feasible: FeasibleSet | None = None) -> FTRL:
@@ -261,7 +261,7 @@ def curvature_adaptive(diameter: float, feasible: FeasibleSet | None = None) -> 
     Survey: section 2.3, after Bartlett, Hazan and Rakhlin (2007)
     """
     inside = l2_ball(positive("diameter", diameter) / 2) if feasible is None else feasible
-    return FTRL(CurvatureAdaptive(diameter), Euclidean(), True, QuadraticBound(), feasible=inside)
+    return FTRL(CurvatureAdaptive(diameter), Euclidean(), "played", QuadraticBound(), feasible=inside)
 
 
 def hedge(n: int, lipschitz: float = 1.0) -> FTRL:

@@ -31,7 +31,7 @@ class Oracle:
     >>> from forel.losses import Linear
     >>> from forel.theory import FTRL, Constant, Euclidean, bound, play
     >>> trace = play(FTRL(Constant(1.0), Euclidean(), feasible=positive_ball), [Linear([-3.0, 1.0])] * 2)
-    >>> trace.points[-1], bound(trace, [1.0, 0.0]).total
+    >>> trace.points[-1], round(bound(trace, [1.0, 0.0]).total, 9)
     (array([1., 0.]), 10.5)
 
     Survey: section 2.4

@@ -113,7 +113,7 @@ def optimism_centered() -> Outcome:
 
 def optimism_proximal() -> Outcome:
     """Compare regret with O2, for regularizers around x_t."""
-    games = _optimistic(lambda hint: FTRL(InverseSqrt(0.5, 1), Euclidean(), True, feasible=Box(-1, 1), hint=hint))
+    games = _optimistic(lambda hint: FTRL(InverseSqrt(0.5, 1), Euclidean(), "played", feasible=Box(-1, 1), hint=hint))
     return largest(o for name, trace in games for o in _compare(name, trace, lambda t, x: _exact(t, x, 0)))
 
 
@@ -121,7 +121,7 @@ def optimism_huber() -> Outcome:
     """Compare regret with O3, Huber's loss of the hints' errors, in the norms of quadratics and of the entropy."""
     makes: list[Callable[[Any], Algorithm]] = [
         lambda hint: FTRL(Constant(0.5), Euclidean(), hint=hint),
-        lambda hint: FTRL(DiagonalAdaGrad(0.5, 1.0), Diagonal(), True, feasible=Box(-1, 1), hint=hint),
+        lambda hint: FTRL(DiagonalAdaGrad(0.5, 1.0), Diagonal(), "played", feasible=Box(-1, 1), hint=hint),
         lambda hint: FTRL(InverseSqrt(0.5, 1), Entropy(), feasible=Simplex(), hint=hint),
     ]
     games = (game for make in makes for game in _optimistic(make))
@@ -131,7 +131,7 @@ def optimism_huber() -> Outcome:
 def optimistic_adagrad() -> Outcome:
     """Compare regret with O4, 2√2·RΣ√Σ(g − m)², for AdaGrad on the hints' errors."""
     rate = adagrad_proximal_rate(1.0)
-    games = _optimistic(lambda hint: FTRL(rate, Diagonal(), True, feasible=Box(-1, 1), hint=hint))
+    games = _optimistic(lambda hint: FTRL(rate, Diagonal(), "played", feasible=Box(-1, 1), hint=hint))
     return largest(
         o for name, trace in games for o in _compare(name, trace, lambda t, x: adagrad_proximal_formula(t, x, 1.0))
     )
@@ -281,7 +281,9 @@ def coin_betting_closed() -> Outcome:
     """Compare K1 with K2, ‖x*‖√(T log(1 + 24T²‖x*‖²/ε²)) + ε(1 − 1/(e√(πT)))."""
     T, outcomes = np.array([1.0, 10.0, 1000.0]), []
     for size in (0.0, 0.1, 1.0, 30.0):
-        closed = size * np.sqrt(T * np.log1p(24 * T**2 * size**2 / 0.25)) + 0.5 * (1 - 1 / (np.e * np.sqrt(np.pi * T)))
+        closed = size * np.sqrt(T * np.log1p(24 * T**2 * size**2 / 0.25)) + 0.5 * (
+            1 - 1 / (math.e * np.sqrt(np.pi * T))
+        )
         exact = coin_bound(T, size, 0.5)
         outcomes += [Outcome(*pair, f"‖x*‖ = {size}") for pair in zip(exact.tolist(), closed.tolist(), strict=True)]
     return largest(outcomes)
@@ -373,7 +375,7 @@ def increasing_weights() -> Outcome:
     outcomes = []
     for penalty in (l1(0.1), ElasticNet(0.1, 0.5)):
         for stream, g in _streams().items():
-            algorithm = FTRL(InverseSqrt(0.5, 1.0), Euclidean(), True, penalty=penalty, weights=weights)
+            algorithm = FTRL(InverseSqrt(0.5, 1.0), Euclidean(), "played", penalty=penalty, weights=weights)
             trace = play(algorithm, [Linear(v) for v in g])
             for x in comparators(trace):
                 limit = bound(trace, x)

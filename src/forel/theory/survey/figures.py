@@ -154,7 +154,7 @@ def figure_3() -> Outcome:
     Survey: Figure 3
     """
     mirror_form, size, wrong = as_ftrl_proximal(fobos(InverseSqrt(0.5, 1), Euclidean(), l1(0.1))), 0.1, 0.0
-    native_form = FTRL(InverseSqrt(0.5, 1), Euclidean(), True, penalty=l1(0.1), weights=EveryRound())
+    native_form = FTRL(InverseSqrt(0.5, 1), Euclidean(), "played", penalty=l1(0.1), weights=EveryRound())
     games = {"mirror": play(mirror_form, random_linear(N, 60)), "native": play(native_form, random_linear(N, 60))}
     for name, trace in games.items():
         slopes = np.zeros(N)

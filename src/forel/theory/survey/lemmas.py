@@ -89,7 +89,7 @@ def _decompositions(lemma: Callable[[Trace, Vector], Decomposition]) -> Iterator
         "FTRL-Proximal": ftrl_proximal(1.0, 1.0),
         "AdaGrad FTRL-Proximal, L1": adagrad_ftrl_proximal(1.0, l1(0.05)),
         "hedge": hedge(N),
-        "unconstrained": FTRL(DiagonalAdaGrad(0.5, beta=1.0), Diagonal(), proximal=True),
+        "unconstrained": FTRL(DiagonalAdaGrad(0.5, beta=1.0), Diagonal(), center="played"),
         "exact losses": FTRL(InverseSqrt(0.5, 1), Euclidean(), surrogate=Exact()),
         "exact, quadratics below": FTRL(InverseSqrt(0.5, 1), Euclidean(), surrogate=QuadraticBound()),
     }

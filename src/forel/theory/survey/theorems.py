@@ -80,10 +80,10 @@ def check_1() -> Outcome:
         "RDA": regularized_dual_averaging(1.0, 1.0, 0.05, 0.1),
         "AdaGrad dual averaging": adagrad_dual_averaging(1.0, 1.0),
         "hedge": hedge(N),
-        "proximal": FTRL(InverseSqrt(0.3, 1), Euclidean(), True, feasible=BALL),
-        "proximal, AdaGrad": FTRL(DiagonalAdaGrad(0.5, beta=1.0), Diagonal(), True),
+        "proximal": FTRL(InverseSqrt(0.3, 1), Euclidean(), "played", feasible=BALL),
+        "proximal, AdaGrad": FTRL(DiagonalAdaGrad(0.5, beta=1.0), Diagonal(), "played"),
         "proximal, curved penalty": FTRL(
-            Constant(0.5), Euclidean(), True, penalty=squared_l2(5.0), weights=EveryRound()
+            Constant(0.5), Euclidean(), "played", penalty=squared_l2(5.0), weights=EveryRound()
         ),
     }
     leader = curved(follow_the_leader())
@@ -97,7 +97,7 @@ def _proximal_ones() -> dict[str, Algorithm]:
     return {
         "FTRL-Proximal": ftrl_proximal(1.0, 1.0),
         "AdaGrad FTRL-Proximal": adagrad_ftrl_proximal(1.0),
-        "unconstrained": FTRL(DiagonalAdaGrad(0.5, beta=1.0), Diagonal(), proximal=True),
+        "unconstrained": FTRL(DiagonalAdaGrad(0.5, beta=1.0), Diagonal(), center="played"),
     }
 
 
@@ -119,8 +119,8 @@ def check_10() -> Outcome:
     penalized: dict[str, Algorithm] = {
         "ad click": ad_click(0.5, 1.0, 0.05, 0.1),
         "every round": adagrad_ftrl_proximal(1.0, l1(0.01), EveryRound()),
-        "box": FTRL(InverseSqrt(0.3, 1), Euclidean(), True, penalty=ElasticNet(0.05, 0.1), feasible=Box(-1, 1)),
-        "curved": FTRL(Constant(0.5), Euclidean(), True, penalty=squared_l2(5.0), weights=EveryRound()),
+        "box": FTRL(InverseSqrt(0.3, 1), Euclidean(), "played", penalty=ElasticNet(0.05, 0.1), feasible=Box(-1, 1)),
+        "curved": FTRL(Constant(0.5), Euclidean(), "played", penalty=squared_l2(5.0), weights=EveryRound()),
     }
     objective = _bounded(penalized, lambda t, x: theorem_10(t, x, "composite"), "composite")
     regularizer = _bounded(penalized, lambda t, x: theorem_10(t, x, "losses"), "losses")

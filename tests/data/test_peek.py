@@ -150,6 +150,18 @@ def test_a_label_that_is_not_found_has_to_be_named(tmp_path):
     assert "--label" not in CliRunner().invoke(app, ["peek", str(lines)]).stdout
 
 
+def test_few_whole_numbers_may_be_classes(tmp_path):
+    path = tmp_path / "stars.csv"
+    path.write_text("size,stars\n" + "".join(f"{k}.5,{1 + k % 5}\n" for k in range(40)))
+    shown = CliRunner(env={"COLUMNS": "200"}).invoke(app, ["peek", str(path), "--label", "stars"]).stdout
+    assert "Labels: 5 whole numbers, whose size counts; for classes, replace --loss squared by --classes auto." in shown
+    command = peek(path, label="stars").arguments()
+    assert command[3:5] == ["--loss", "squared"]
+    other = ["train", *command[:3], "--classes", "auto", "--alpha", "1", "--bits", "6", "--quiet"]
+    done = CliRunner().invoke(app, other)
+    assert done.exit_code == 0, done.output
+
+
 def test_names_above_numbers_are_a_header_even_if_they_are_values_too():
     rows = b"".join(b"%d,%s,%d\n" % (k, b"blue color red".split()[k % 3], k % 2) for k in range(1, 30))
     found = summary(b"n,color,y\n" + rows)

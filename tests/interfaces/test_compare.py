@@ -121,7 +121,7 @@ def test_numbers_are_compared_without_a_range_of_labels():
 @pytest.mark.parametrize(
     ("a", "b", "source", "message"),
     [
-        ([0.5, 0.5], [0.5], [1, 0], "predictions: got '1 of them'"),
+        ([0.5, 0.5], [0.5], [1, 0], "b: got 1 prediction, expected one for each of 2 labels"),
         ([0.5, np.nan], [0.5, 0.5], [1, 0], "row 1 of predictions: got nan"),
         ([0.5, 2.0], [0.5, 0.5], [1, 0], "expected squared loss, as that of a|expected log-loss|the loss log-loss"),
         ([], [], [], "no rows"),

@@ -82,7 +82,8 @@ def compare(
         align_numbers(moved, 0)
         for row in found.rows:
             moved.add_row(f"{row.row + 1:,}", *(number_text(value) for value in (row.label, row.a, row.b)))
-        console.print(moved)
+        if found.rows:
+            console.print(moved)
         if found.features:
             table = Table("feature", *map(escape, names), title="features whose contribution differs most")
             align_numbers(table)

@@ -12,6 +12,7 @@ from forel.markup import counted
 
 MAX_COLUMNS = 18  # of a table, so that a screen shows the command as well
 
+MOST_CLASSES = 20  # of whole numbers as labels
 SEPARATOR_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe", " ": "space"}
 
 
@@ -91,6 +92,9 @@ def _print(found: Any, command: str | None) -> None:
             say(f"Labels: {found.words.summary()}.", err=False)
         elif found.positive is not None:
             say(f"Labels: {found.positive} is positive; without --positive, use --loss squared.", err=False)
+        elif found.regression and (few := _whole_labels(found)):
+            hint = f"{few} whole numbers, whose size counts"
+            say(f"Labels: {hint}; for classes, replace --loss squared by --classes auto.", err=False)
         elif found.classes is not None:
             say(f"Labels: {found.classes} classes.", err=False)
         elif found.label is None:
@@ -112,6 +116,13 @@ def _print(found: Any, command: str | None) -> None:
         )
     if command is not None:
         say(f"Train: {command}", err=False)
+
+
+def _whole_labels(found: Any) -> int:
+    """Return how many labels there are if they are few whole numbers, which may be classes; 0 if not."""
+    (label,) = (column for column in found.columns if column.name == found.label)
+    whole = all(example.isdecimal() for example in label.examples)
+    return label.distinct if whole and 2 < label.distinct <= MOST_CLASSES else 0
 
 
 def _quoted(argument: str) -> str:

@@ -15,6 +15,7 @@ from forel.evidence import Comparison, MeanSequence
 from forel.evidence.comparison import Kind
 from forel.learner.keyed import KeyedModels
 from forel.learner.settings import Settings
+from forel.markup import counted
 from forel.notebook import card, plain
 from forel.store.serving import number_of_classes
 from forel.training.classes import metrics_for
@@ -174,10 +175,10 @@ def compare(
     if columns:
         reading = {**reading, "slices": columns}
     given = _labels(source, reading) if any(map(_is_predictions, (a, b))) else None
-    for one in (a, b):
+    for side, one in (("a", a), ("b", b)):
         if _is_predictions(one):
             assert given is not None
-            sides.append(_of_predictions(read_numbers(one), given, loss))
+            sides.append(_of_predictions(read_numbers(one), given, loss, f"{one}" if isinstance(one, str) else side))
         elif one is None or isinstance(one, Settings):
             sides.append(_of_settings(one, source, threads, reading))
         else:
@@ -324,12 +325,13 @@ def _scorer(settings: Settings, learner: Any, classes: Sequence[str]) -> tuple[K
 
 
 def _of_predictions(
-    predictions: Floats, given: tuple[Floats, NDArray[Any] | None], loss: str | None
+    predictions: Floats, given: tuple[Floats, NDArray[Any] | None], loss: str | None, source: str
 ) -> tuple[Kind, str, Any]:
     """Return the same of predictions."""
     labels, values = given
     if predictions.size != labels.size:
-        raise refuse("predictions", f"{predictions.size:,} of them", f"one for each of {labels.size:,} labels")
+        got = f"{source}: got {counted(predictions.size, 'prediction')}"
+        raise ValueError(f"{got}, expected one for each of {counted(labels.size, 'label')}")
     for name, array in (("predictions", predictions), ("labels", labels)):
         if not np.isfinite(array).all():
             row = int(np.argmin(np.isfinite(array)))

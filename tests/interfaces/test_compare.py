@@ -150,3 +150,13 @@ def test_the_command_prints_a_sentence_json_and_a_page(files, tmp_path):
     wrong = runner.invoke(app, ["compare", "alfa=1", "default", paths[2], "--label", "click"])
     assert wrong.exit_code
     assert "got 'alfa', expected the name of a setting" in wrong.output
+
+
+def test_equal_predictions_have_no_table_of_differences(tmp_path):
+    (tmp_path / "p.txt").write_text("0.5\n0.25\n")
+    (tmp_path / "l.csv").write_text("y,x\n1,2\n0,3\n")
+    paths = [str(tmp_path / name) for name in ("p.txt", "p.txt", "l.csv")]
+    shown = CliRunner().invoke(app, ["compare", *paths, "--label", "y"])
+    assert shown.exit_code == 0, shown.output
+    assert "neither is shown to be better" in shown.stdout
+    assert "differ" not in shown.stdout

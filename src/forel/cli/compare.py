@@ -80,9 +80,10 @@ def compare(
         columns: tuple[Any, ...] = ("row", "label", *map(escape, names))
         moved = Table(*columns, title="predictions that differ most")
         align_numbers(moved, 0)
-        for row in found.rows:
+        differing = [row for row in found.rows if row.a != row.b]
+        for row in differing:
             moved.add_row(f"{row.row + 1:,}", *(number_text(value) for value in (row.label, row.a, row.b)))
-        if found.rows:
+        if differing:
             console.print(moved)
         if found.features:
             table = Table("feature", *map(escape, names), title="features whose contribution differs most")

@@ -129,13 +129,14 @@ def _amount(word: str, decimal: str) -> tuple[str, str] | None:
     if not word or (word[0] in DIGITS and word[-1] in DIGITS and "," not in word and word.count(".") < 2):
         return None
     found = AMOUNTS[decimal].fullmatch(word)
-    if found is None or _is_plain(word):
+    if found is None:
         return None
     minus, before, inner, whole, part, after = found.groups()
-    if (minus and inner) or (before and after):
+    sign = before or after
+    if (minus and inner) or (before and after) or (not sign and _is_plain(word)):
         return None
     digits = whole.replace(",", "").replace(".", "")
-    return f"{minus}{inner}{digits}.{part}" if part else f"{minus}{inner}{digits}", before or after
+    return f"{minus}{inner}{digits}.{part}" if part else f"{minus}{inner}{digits}", sign
 
 
 def _is_plain(word: str) -> bool:

@@ -43,13 +43,14 @@ class Spans:
 
     def plain_numbers(self, sign: str, decimal: str) -> "Spans":
         """Return amounts as plain numbers, and other cells as they are."""
-        texts = (self[k].decode("utf-8", "surrogateescape").strip() for k in range(self.starts.size))
-        cells = [plain_number(text, sign, decimal).encode("utf-8", "surrogateescape") for text in texts]
-        spans = np.zeros((len(cells) + 1, 2), np.int32)  # in columns, as those of CSV are, for the same compiled code
-        np.cumsum([len(cell) + 1 for cell in cells], out=spans[1:, 0])
-        spans[:-1, 1] = spans[1:, 0] - 1
-        text = bytearray(b"\n".join(cells) + bytes(PAD))
-        return Spans(np.frombuffer(text, np.uint8), spans[:-1, 0], spans[:-1, 1])
+        text, spans = self.text.tobytes(), zip(self.starts.tolist(), self.stops.tolist(), strict=True)
+        words = (text[start:stop].decode("utf-8", "surrogateescape").strip() for start, stop in spans)
+        cells = [plain_number(word, sign, decimal).encode("utf-8", "surrogateescape") for word in words]
+        ends = np.zeros((len(cells) + 1, 2), np.int32)  # in columns, as those of CSV are, for the same compiled code
+        np.cumsum([len(cell) + 1 for cell in cells], out=ends[1:, 0])
+        ends[:-1, 1] = ends[1:, 0] - 1
+        joined = bytearray(b"\n".join(cells) + bytes(PAD))
+        return Spans(np.frombuffer(joined, np.uint8), ends[:-1, 0], ends[:-1, 1])
 
     def hashes(self, key: bytes, which: NDArray[Any]) -> NDArray[np.uint64]:
         """Return the 64-bit hashes of some categories of a column; slots are their last bits."""

@@ -154,6 +154,25 @@ def test_the_command_for_an_odd_file_runs_as_it_is_printed(name, tmp_path, monke
     assert len(trained.splitlines()) <= SCREEN
 
 
+def test_answers_about_a_table_of_twelve_columns_fit_a_screen(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=(600, 9))
+    rows = [
+        [*map("{:.3f}".format, row), "ab"[k % 2], ("Rome", "Oslo")[k % 3 == 0], int(row[0] + row[1] * row[2] > 0)]
+        for k, row in enumerate(numbers.tolist())
+    ]
+    with open("wide.csv", "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([[*(f"measurement_{k}" for k in range(9)), "kind", "city", "y"], *rows])
+    train = shlex.split(re.search(r"^Train: forel (.*)$", run("peek", "wide.csv"), re.MULTILINE)[1])
+    answers = [run("peek", "wide.csv"), run(*train, "--bits", "12", "--quiet")]
+    about = ["evaluate", "wide.csv", "--model"], ["explain", "wide.csv", "--model"], ["inspect"]
+    answers += [run(*command, "model.forel") for command in about]
+    assert all("measurement_0" in answers[k] for k in (0, 3, 4))
+    for answer in answers:
+        assert sum(max(1, -(-len(line) // 80)) for line in answer.splitlines()) <= SCREEN, answer
+
+
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_help_starts_with_what_it_does_and_an_example(name):
     lines = run(name, "--help").splitlines()

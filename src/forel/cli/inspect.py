@@ -86,7 +86,8 @@ def inspect(
             notes = explanation.notes if details else explanation.notes[-1:]
             for note in (*notes, "Weights below are those of the best setting or filter."):
                 say(note, err=False)
-        if found["columns"]:
+        brief = curves is not None and not details  # curves say the same of columns, and all have to fit a screen
+        if found["columns"] and not brief:
             spreads = Table("column", "features", "std. dev. of its contribution", title="largest columns")
             for column in found["columns"][: top if details else MAX_LARGEST]:
                 spreads.add_row(escape(column["column"]), f"{column['features']:,}", f"{column['spread']:.4f}")
@@ -104,7 +105,7 @@ def inspect(
         columns = "slot", "name", "weight", found["measure"], "contribution", *(["class"] if several else [])
         title = "largest weights: no sample of rows was kept" if found["measure"] == "unit" else "largest contributions"
         largest = Table(*columns, title=title)
-        for weight in found["weights"]:
+        for weight in found["weights"][: MAX_LARGEST if brief else None]:
             name = (weight["name"] or "") + (" and others" if weight["shared"] else "")
             label = [escape(weight["class"])] if several else []
             numbers = f"{weight['weight']:+.5g}", f"{weight['spread']:.3g}", f"{weight['contribution']:+.4f}"

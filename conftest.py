@@ -14,8 +14,8 @@ settings.load_profile("forel")
 
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"  # tests use no network
 
-# Modules whose classes extend those of an extra are read only where it is installed.
-collect_ignore = [
+# Modules whose classes extend those of an extra are read only where it is installed. Type checkers read the examples.
+collect_ignore = ["tests/project/typed_examples.py"] + [
     path
     for name, path in (("optax", "src/forel/optax/transformations.py"), ("torch", "src/forel/torch/optimizers.py"))
     if importlib.util.find_spec(name) is None

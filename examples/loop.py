@@ -37,6 +37,13 @@ def start(folder: str, port: int, *options: str) -> tuple[Any, str]:
     return process, said[1].split()[3].rstrip(";")
 
 
+def end(server: Any, client: Client) -> None:
+    """Wait for the end of a server, and close what is open."""
+    server.wait()
+    server.stderr.close()
+    client.close()
+
+
 class Visitors:
     """Visitors with tastes, and the outcomes that are still to be reported."""
 
@@ -87,7 +94,7 @@ def main() -> None:
         part = (now - began) / options.seconds
         if part > 1 / 3 and not killed:
             server.send_signal(signal.SIGKILL)
-            server.wait()
+            end(server, client)
             print(f"{now - began:5.1f} s: killed", flush=True)
             server, url = start(folder, int(url.rpartition(":")[2]))
             client, killed = Client(url, retries=40), True
@@ -112,11 +119,8 @@ def main() -> None:
     if options.leave_open:
         print(f"{url} stays open until Ctrl-C", flush=True)
         signal.sigwait([signal.SIGINT])
-    client.close()
     server.terminate()
-    server.wait()
-    if server.stderr is not None:
-        server.stderr.close()
+    end(server, client)
     print(f"the replay of the log has learned {replay(folder).rows:,} rows")
 
 

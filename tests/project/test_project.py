@@ -32,9 +32,12 @@ EXPECTED = {
 }
 
 
+ARGUMENTS = {"loop": ("--seconds", 4, "--port", 0)}
+
+
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.name)
 def test_examples_run(example, printed_by):
-    output = printed_by(example)
+    output = printed_by(example, *ARGUMENTS.get(example.stem, ()))
     assert output
     missing = [text for text in EXPECTED.get(example.stem, ()) if text not in output]
     assert not missing, output

@@ -187,15 +187,9 @@ def test_a_resumed_run_has_the_same_slices(tmp_path):
 
 
 @pytest.mark.usefixtures("interpreted")
-def test_caches_and_shuffled_rows_do_not_lose_slices(tmp_path):
-    path, cache = tmp_path / "a.csv", tmp_path / "a.cache"
+def test_slices_are_refused_where_rows_do_not_have_them(tmp_path):
+    path = tmp_path / "a.csv"
     path.write_text("city,y\n" + "".join(f'"{row["city"]}",{row["y"]}\n' for row in ROWS))
-    options = {"label": "y", "bits": 6, "cache": cache}
-    train(path, Settings(alpha=0.3), **options)
-    found = train(path, Settings(alpha=0.3), slices=["city"], **options)
-    assert sum(one.report.rows for one in found.training.slices[0].slices) == len(ROWS)
-    with pytest.raises(ValueError, match=r"slices: got 'city', expected none for .*a\.cache"):
-        train(cache, Settings(alpha=0.3), slices=["city"], bits=6)
     with pytest.raises(ValueError, match="shuffle: got 1, expected None with slices"):
         train(path, Settings(alpha=0.3), slices=["city"], shuffle=1, label="y", bits=6)
     with pytest.raises(ValueError, match="slices: got 'town', expected one of the columns city, y"):

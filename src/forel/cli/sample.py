@@ -16,9 +16,10 @@ def sample(
     name: Annotated[Literal["tumours"], typer.Argument(help="tumours: 30 measurements of each, and its diagnosis.")],
     folder: Annotated[str, typer.Option(help="The folder to write to.")] = ".",
 ) -> None:
-    """Write a real table as two CSV files; every fifth row is in the second.
+    """Write a small real table as two CSV files.
 
-    The rows are 569 tumours from Wisconsin, a part of scikit-learn.
+    The rows are 569 tumours from Wisconsin, a part of scikit-learn. Every
+    fifth one is in the second file.
 
     Example: forel dev sample tumours
     """

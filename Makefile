@@ -10,7 +10,7 @@ DEMO := build/demo
 
 KERNEL_TESTS := tests/jit/test_code_cache.py tests/jit/test_private.py tests/jit/test_shipped.py tests/learner/test_uncompiled.py tests/learner/test_intrinsics.py tests/learner/test_elementary.py
 
-.PHONY: run survey build release-check test test-narrowed test-numba fuzz lint bench bench-quality bench-sparsity bench-certificates bench-cluster bench-serve loop reproduce docs site clean
+.PHONY: run survey build release-check test test-narrowed test-numba fuzz lint bench bench-quality bench-sparsity bench-certificates bench-cluster bench-serve screenshots loop reproduce docs site clean
 
 # A real table and generated clicks: train, evaluate, explain.
 run: $(RUN)
@@ -127,6 +127,10 @@ bench-cluster: $(READY)
 # Measure a server on the loopback interface, with the load generator on the same cores.
 bench-serve: $(READY)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/serve.py
+
+# Photograph the pages, on a desktop and a phone, light and dark, into build/screenshots; needs chromium.
+screenshots: site
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m website.screenshots build/screenshots
 
 # Serve generated clicks whose outcomes come late: killed, resumed, drifted, a challenger promoted.
 loop: $(READY)

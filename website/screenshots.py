@@ -8,6 +8,8 @@ Data are bundled or generated; servers listen on loopback, and end with the comm
 import argparse
 import base64
 import contextlib
+import functools
+import http.server
 import itertools
 import json
 import os
@@ -18,6 +20,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -134,10 +137,24 @@ def reports(folder: pathlib.Path) -> dict[str, str]:
     return {name: (folder / f"{page}.html").as_uri() for name, page in found.items()}
 
 
-def site(folder: str) -> dict[str, str]:
-    """Return addresses of pages of a site that was built."""
-    pages = {f"site_{page.split('/')[-2] if '/' in page else 'start'}": pathlib.Path(folder, page) for page in SITE}
-    return {name: path.resolve(strict=True).as_uri() for name, path in pages.items()}
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Serves files, and prints nothing."""
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+@contextlib.contextmanager
+def site(folder: str) -> Iterator[dict[str, str]]:
+    """Serve a site that was built while in this context; yield addresses of pages."""
+    handler = functools.partial(Quiet, directory=folder)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            url = f"http://127.0.0.1:{server.server_port}"
+            yield {f"site_{page.split('/')[-2] if '/' in page else 'start'}": f"{url}/{page}" for page in SITE}
+        finally:
+            server.shutdown()
 
 
 def forel(*line: str) -> None:
@@ -211,7 +228,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if "report" in kinds:
             shoot(reports(pathlib.Path(temporary)))
         if "site" in kinds:
-            shoot(site(options.site))
+            with site(options.site) as pages:
+                shoot(pages)
         if "lab" in kinds:
             with running(temporary, "-m", "forel", "lab", "--port", "0") as lines:
                 url = address(lines)

@@ -138,7 +138,7 @@ class MixtureExplanation:
     def expert_rows(self) -> list[tuple[str, ...]]:
         """Return the rows of the table of experts as text, the best first."""
         return [
-            (one.name, one.kind, f"{one.loss:.6f}", f"{one.behind:+.6f}", f"{one.weight:.4f}")
+            (one.name, one.kind, _loss(one.loss), _loss(one.behind, "+"), f"{one.weight:.4f}")
             for one in sorted(self.experts, key=lambda one: one.loss)
         ]
 
@@ -146,12 +146,17 @@ class MixtureExplanation:
         """Return the rows of the table of kinds as text."""
         return [
             (
-                *(one.kind, str(one.experts), f"{one.weight:.4f}", f"{one.loss:.6f}"),
-                "" if one.others is None else f"{one.others:.6f}",
-                *(() if one.without is None else (f"{one.without:+.6f}",)),
+                *(one.kind, str(one.experts), f"{one.weight:.4f}", _loss(one.loss)),
+                "" if one.others is None else _loss(one.others),
+                *(() if one.without is None else (_loss(one.without, "+"),)),
             )
             for one in self.kinds
         ]
+
+
+def _loss(value: float, sign: str = "") -> str:
+    """Return a loss for a table; a large one without a fraction."""
+    return f"{value:{sign},.0f}" if abs(value) >= 1e5 else f"{value:{sign}.6f}"
 
 
 def explain(mixture: Mixture) -> MixtureExplanation:

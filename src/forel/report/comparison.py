@@ -1,5 +1,6 @@
 """The page of a comparison: the statement, the interval over rows, slices, and the predictions that differ most."""
 
+import re
 from typing import Any
 
 from forel.markup import Element, number_text, table, tag
@@ -31,7 +32,7 @@ def comparison_page(found: Compared) -> str:
     main = tag(
         "main",
         tag("h1", f"{a} and {b}"),
-        tag("p", f"{found}."),
+        tag("p", re.sub(r"^after ", "After ", f"{found}."), class_="verdict"),
         table("Average loss", ("", "loss"), list(average)),
         tag("div", _curve(found), class_="figures"),
         *(_table(f"By {column}", ("value", "rows", "from", "to"), values) for column, values in found.slices.items()),
@@ -62,5 +63,8 @@ def _curve(found: Compared) -> Element:
 
 
 def _table(title: str, columns: tuple[str, ...], rows: Any) -> Element | None:
-    cells = [[value if isinstance(value, str) else number_text(float(value)) for value in row] for row in rows]
+    cells = [
+        [value if isinstance(value, str) else number_text(float(value), digits=4).replace("-", "−") for value in row]
+        for row in rows
+    ]
     return tag("section", tag("h2", title), table(title, columns, cells)) if cells else None

@@ -182,7 +182,8 @@ def _contributions(trained: Model) -> Element:
         bar = tag("rect", x=left, y=1, width=width, height=8, class_=sign)
         middle = tag("line", x1=50, x2=50, y1=0, y2=10, class_="middle")
         style = {"viewBox": "0 0 100 10", "preserveAspectRatio": "none", "class_": "bar", "aria_hidden": "true"}
-        value = tag("data", f"{one.contribution:+.4f}".replace("-", "−"), value=repr(one.contribution))
+        signed = ("−" if one.contribution < 0 else "+") + number_text(abs(one.contribution), decimals=4)
+        value = tag("data", signed, value=repr(one.contribution))
         label = name if one.label is None else f"{name}, {one.label}"
         rows.append((label, tag("svg", bar, middle, **style), value))
     text = "Standard deviation of what features add to a margin; values above average increase it where it is positive"
@@ -201,7 +202,12 @@ def _columns(trained: Model) -> Element | None:
     if not columns:
         return None
     rows = [
-        (one.column, f"{one.features:,}", f"{one.spread:.4f}", "" if one.alone is None else f"{one.alone:.4f}")
+        (
+            one.column,
+            f"{one.features:,}",
+            number_text(one.spread, decimals=4),
+            "" if one.alone is None else f"{one.alone:.4f}",
+        )
         for one in columns
     ]
     alone = "AUC" if trained.report.auc is not None else "squared correlation with labels"

@@ -132,6 +132,21 @@ def test_bad_input_is_named(a, b, source, message):
         forel.compare(a, b, np.array(source, float))
 
 
+def test_files_of_predictions_without_numbers_are_named(tmp_path):
+    texts = {"a.txt": "0.5\n0.5\n", "bad.txt": "0.5\nnan\n", "tags.txt": "0.5\ninf tag\n", "empty.txt": ""}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+
+    def shown(b):
+        result = CliRunner().invoke(app, ["compare", *(str(tmp_path / name) for name in ("a.txt", b, "a.txt"))])
+        assert result.exit_code == 2, result.output
+        return result.output
+
+    assert "row 2 of" in shown("bad.txt")
+    assert "row 2 of" in shown("tags.txt")
+    assert "empty.txt: " in shown("empty.txt")
+
+
 def test_the_command_prints_a_sentence_json_and_a_page(files, tmp_path):
     runner = CliRunner()
     paths = [str(files / "new.forel"), str(files / "old.forel"), str(files / "today.csv")]

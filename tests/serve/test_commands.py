@@ -70,6 +70,7 @@ def test_replays_are_printed_and_written(folder, tmp_path, interpreted):
     assert other["replayed"] != found["replayed"]
     assert "as served" in run("replay", folder)
     assert "expected name=value" in run("replay", folder, "--settings", "alpha", code=2)
+    assert "expected name=value of a setting" in run("replay", folder, "--settings", "alfa=1", code=2)
     assert "the id of an event" in run("replay", folder, "--until", "nobody", code=2)
 
 

@@ -198,7 +198,7 @@ def test_words_and_new_categories_later_are_predicted(trained):
     assert np.isfinite(found).all()
 
 
-def test_refusals_have_a_remedy():
+def test_refusals_have_a_remedy(trained):
     table = frame(300)
     with pytest.raises(ValueError, match=r"features: got 'curve', expected one of .*; did you mean 'curves'"):
         forel.train(table, label="y", features="curve")
@@ -211,6 +211,8 @@ def test_refusals_have_a_remedy():
     start = forel.train(table, label="y", features="linear", bits=12)
     with pytest.raises(ValueError, match="features: got 'curves', expected 'auto': training continues"):
         forel.train(table, model=start, features="curves")
+    with pytest.raises(ValueError, match="features: got 'linear', expected 'auto': training continues"):
+        forel.train(trained[1], model=trained[0], features="linear")
     with pytest.raises(ValueError, match="curves: got 'curves', expected None but for a mixture"):
         Learner(9, Settings(), curves=start)
 

@@ -1,5 +1,6 @@
 """``forel replay``: the model of a log at any moment, with other settings, or without some events."""
 
+from dataclasses import fields
 from typing import Annotated, Any
 
 import typer
@@ -84,13 +85,14 @@ def replay(
 
 def _changed(folder: str, settings: list[str]) -> Any:
     """Return a new model that reads rows as that of a folder does, with other settings."""
+    from forel.learner.settings import Settings
     from forel.log.folder import first_model, with_settings
 
-    given = dict[str, Any]()
+    known, given = {field.name for field in fields(Settings)}, dict[str, Any]()
     for one in settings:
         key, equals, value = one.partition("=")
-        if not equals and one != "default":
-            expected = f"got {one!r}, expected name=value, such as alpha=0.5, or default"
+        if one != "default" and (not equals or key not in known):
+            expected = f"got {one!r}, expected name=value of a setting, such as alpha=0.5, or default"
             raise typer.BadParameter(expected, param_hint="--settings")
         if equals:
             try:

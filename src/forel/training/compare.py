@@ -364,7 +364,7 @@ def _is_predictions(given: Any) -> bool:
         path = os.fspath(given)
         if path.endswith((".npy", ".gz")):
             return True
-        with suppress(OSError, UnicodeDecodeError, ValueError), open(path, encoding="utf-8") as file:
+        with suppress(OSError, ValueError, IndexError), open(path, encoding="utf-8") as file:
             float(file.readline(100).split(maxsplit=1)[0])
             return True
         return False
@@ -393,7 +393,7 @@ def read_numbers(given: Any) -> Floats:
                 parse_options=csv.ParseOptions(delimiter=" ", quote_char=False),
                 convert_options=csv.ConvertOptions(column_types={"f0": pyarrow.float64()}, include_columns=["f0"]),
             )
-        return np.asarray(table["f0"].to_numpy(), np.float64)
+        return _finite(np.asarray(table["f0"].to_numpy(), np.float64), path)
     except pyarrow.ArrowInvalid:  # only some lines have tags, or one has no number
         with pyarrow.input_stream(path, compression="detect") as stream:
             lines = stream.read().decode("utf-8", "replace").splitlines()
@@ -403,6 +403,14 @@ def read_numbers(given: Any) -> Floats:
             numbers[k] = float(line.split(maxsplit=1)[0])
         except (ValueError, IndexError):
             raise refuse(f"line {k + 1} of {path}", line[:50], "a prediction, as forel predict writes it") from None
+    return _finite(numbers, path)
+
+
+def _finite(numbers: Floats, path: str) -> Floats:
+    finite = np.isfinite(numbers)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        raise refuse(f"row {row + 1} of {path}", float(numbers[row]), "a finite number")
     return numbers
 
 

@@ -94,7 +94,7 @@ def curves_of_source(
     start : the model to continue from, whose curves are used
     """
     if start is not None:
-        if features not in ("auto", "linear") and start.curves is None:
+        if features != "auto" and (features == "linear") != (start.curves is None):
             raise refuse("features", features, "'auto': training continues with the model's features")
         return start.curves, blocks
     if features == "linear" or (features == "auto" and not settings.filters):

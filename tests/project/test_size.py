@@ -12,20 +12,21 @@ SOURCE = pathlib.Path(__file__).parents[2] / "src" / "forel"
 
 # Lines of code. What is not a package of its own here belongs to the interfaces.
 BUDGETS = {
-    "theory": 4200,
-    "losses": 810,
+    "theory": 5300,
+    "losses": 860,
     "experts": 500,
-    "evidence": 450,
+    "evidence": 400,
     "jit": 620,
-    "learner": 5400,
-    "data": 7300,
-    "training": 3200,
-    "store": 1680,
-    "log": 755,
-    "serve": 1490,
-    "interfaces": 4450,
+    "learner": 5500,
+    "data": 7200,
+    "training": 3300,
+    "store": 1500,
+    "log": 760,
+    "serve": 1500,
+    "lab": 430,
+    "interfaces": 4700,
 }
-FILES = 380
+FILES = 390
 
 NOT_CODE = {
     tokenize.COMMENT,

@@ -17,8 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forel.cli.outputs import Page
+from forel.data import read
 from forel.data.clicks import write_clicks
 from forel.learner.grid import default_grid
+from forel.learner.rows import Rows
 from forel.learner.settings import Settings
 from forel.report import page, plots, write_report
 from forel.report.plots import axis_for, linear_axis
@@ -339,11 +341,100 @@ document.getElementById("found").textContent = JSON.stringify(found);
 """
 
 
+CURVED = ("<i>&x", "skewed", "apart")
+
+
+@pytest.fixture(scope="module")
+def curved():
+    """A model of curves without pairs, of one with pairs, and the pages of both."""
+    rng = np.random.default_rng(3)
+    table = np.stack([rng.normal(size=500), rng.lognormal(sigma=2, size=500), rng.uniform(size=500)], axis=1)
+    table = table.astype(np.float32).astype(float)
+    labels = np.sin(2 * table[:, 0]) + np.log(table[:, 1]) * (table[:, 2] > 0.5) + 0.1 * rng.normal(size=500)
+    rows = [{**dict(zip(CURVED, row, strict=True)), "y": y} for row, y in zip(table.tolist(), labels, strict=True)]
+
+    def made(features):
+        history = History()
+        model = train(rows, loss="squared", label="y", features=features, bits=10, names=True, progress=history)
+        return model, page(model, history)
+
+    return made("curves"), made("pairs")
+
+
+def margins_of_expert(model, rows):
+    """The margins of the expert whose curves are shown."""
+    group, expert = model.learner.mixture.curve_experts, model.inspect().curves.expert
+    block = next(iter(read(rows, bits=10)))
+    return group.predict(Rows(*block.rows), None)[:, group.names.index(expert)]
+
+
+def test_drawn_curves_are_differences_of_predictions(curved):
+    """At each knot of a column, from margins of rows that differ in nothing else; and as far apart on the page."""
+    model, text = curved[0]
+    section = text.partition("Curves of columns")[2].partition("</section>")[0]
+    figures = dict(re.findall(r"<figure><h3>(.*?)</h3>(.*?)</figure>", section, re.DOTALL))
+    assert {html.unescape(name) for name in figures} == set(CURVED)
+    for name, drawn in figures.items():
+        dots = np.array(re.findall(r'cx="(.*?)" cy="(.*?)" r="2.*?data-x="(.*?)" data-y="(.*?)"', drawn), float)
+        assert len(dots) > 4
+        x, y, knots, values = dots.T
+        row = dict.fromkeys(CURVED, 0.25)
+        margins = margins_of_expert(model, [{**row, html.unescape(name): knot} for knot in knots])
+        np.testing.assert_allclose(np.diff(margins), np.diff(values), atol=2e-6)
+        assert abs(values.mean()) < 1e-9
+        slope, offset = np.polyfit(values, y, 1)
+        np.testing.assert_allclose(y, slope * values + offset, atol=0.01)
+        assert slope < 0
+        assert (np.diff(x) > 0).all()
+        even = np.ptp(np.diff(x)) < 0.02
+        assert even == (name == "skewed") == ("evenly spaced" in drawn)
+        line = np.array([one.split(",") for one in re.search(r'points="(.*?)"', drawn)[1].split()], float)
+        np.testing.assert_allclose(line, dots[:, :2], atol=0.006)
+
+
+def test_drawn_pairs_are_what_predictions_of_two_columns_do_not_add_up_to(curved):
+    model, text = curved[1]
+    maps = text.partition("Strongest pairs")[2].partition("</section>")[0].split("<figure>")[1:]
+    pairs = model.inspect().curves.pairs
+    assert pairs[0].spread > 0.1
+    assert {pairs[0].first, pairs[0].second} == {"skewed", "apart"}
+    for pair, drawn in zip(pairs, maps, strict=True):
+        cells = np.array(re.findall(r'data-value="(.*?)"', drawn), float)
+        grid = cells.reshape(len(pair.first_knots), len(pair.second_knots))
+        other = next(name for name in CURVED if name not in (pair.first, pair.second))
+        rows = [{pair.first: a, pair.second: b, other: 0.25} for a in pair.first_knots for b in pair.second_knots]
+        margins = margins_of_expert(model, rows).reshape(grid.shape)
+        # What both add up to has no mixed differences, neither that of their curves nor that of the third column.
+        mixed = margins - margins[:1] - margins[:, :1] + margins[0, 0]
+        np.testing.assert_allclose(mixed, grid, atol=1e-5)
+        assert not grid[0].any()
+        assert not grid[:, 0].any()
+
+
+def test_curves_are_plotted_as_on_the_page(curved, small):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    model = curved[1][0]
+    figure, found = model.plot_curves(top=2, pairs=1), model.inspect().curves
+    FigureCanvasAgg(figure).draw()
+    first, second, pair = [ax for ax in figure.axes if ax.axison][:3]
+    assert [first.get_title(), second.get_title()] == [one.column for one in found.columns[:2]]
+    np.testing.assert_allclose(first.lines[0].get_ydata(), found.columns[0].centered)
+    assert (pair.get_xlabel(), pair.get_ylabel()) == (found.pairs[0].first, found.pairs[0].second)
+    with pytest.raises(ValueError, match="no curves; train with features"):
+        small[0].plot_curves()
+    assert "Curves of columns" not in page(*small)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="needs a browser: chromium, chromium-browser or google-chrome")
-def test_the_page_fits_a_desktop_and_a_phone_browser(written, tmp_path):
+@pytest.mark.parametrize("curves", [False, True])
+def test_the_page_fits_a_desktop_and_a_phone_browser(written, curved, curves, tmp_path):
+    text = curved[1][1] if curves else written[1]
     frames = "".join(
-        f'<iframe style="border: 0; width: {width}px; height: 900px" srcdoc="{html.escape(written[1])}"></iframe>'
+        f'<iframe style="border: 0; width: {width}px; height: 900px" srcdoc="{html.escape(text)}"></iframe>'
         for width in (1280, 390)
     )
     around = f"<!DOCTYPE html><meta charset=utf-8>{frames}<pre id=found></pre>"
@@ -364,6 +455,6 @@ def test_the_page_fits_a_desktop_and_a_phone_browser(written, tmp_path):
     assert (desktop["width"], phone["width"]) == (1280, 390)
     for seen in (desktop, phone):
         assert seen["needed"] == seen["width"]
-        assert len(seen["plots"]) == written[1].count("<figure") >= 3
-        assert min(seen["plots"]) > 300
+        assert len(seen["plots"]) == text.count("<figure") >= 3
+        assert min(seen["plots"]) > (130 if curves else 300)
         assert seen["clipped"] == seen["touching"] == seen["small"] == seen["loaded"] == []

@@ -9,6 +9,7 @@ from typing import Any
 
 from forel.markup import Element, counted, html, number_text, table, tag
 from forel.report import plots
+from forel.report.curves import curves
 from forel.store.atomic import atomic_writer
 from forel.training.history import History
 from forel.training.model import Model
@@ -58,6 +59,7 @@ def page(trained: Model, history: History, *, source: Sequence[str] = (), comman
         _metrics(measured, loss),
         *(tag("p", f"{one}.") for one in measured),
         _columns(trained),
+        curves(trained),
         tag("div", *_figures(trained, history), class_="figures"),
         *(_slices(one, loss) for one in run.slices),
         _contributions(trained),

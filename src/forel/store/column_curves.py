@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from forel.data.features import curves as features
 from forel.learner.learner import Learner
 
-__all__ = ["ColumnCurve", "Curves", "PairSpread", "column_curves"]
+__all__ = ["ColumnCurve", "Curves", "PairSpread", "column_curves", "ends", "short"]
 
 
 @dataclass(frozen=True)
@@ -24,14 +26,35 @@ class ColumnCurve:
     missing: float
     spread: float
 
+    @property
+    def centered(self) -> tuple[float, ...]:
+        """The values less their mean."""
+        mean = sum(self.values) / len(self.values)
+        return tuple(one - mean for one in self.values)
+
 
 @dataclass(frozen=True)
 class PairSpread:
-    """Two columns or categories, and the standard deviation of what they add together over the grid of their knots."""
+    """Two columns or categories, and the standard deviation of what they add together over the grid of their knots.
+
+    ``values`` has a row for each of ``first_knots``. Knots of a category are None: it is absent, then present.
+    """
 
     first: str
     second: str
     spread: float
+    first_knots: tuple[float, ...] | None
+    second_knots: tuple[float, ...] | None
+    values: tuple[tuple[float, ...], ...]
+
+    @property
+    def labels(self) -> tuple[list[str], list[str]]:
+        """The texts of both axes."""
+        first, second = (
+            ["no", "yes"] if knots is None else [short(one) for one in knots]
+            for knots in (self.first_knots, self.second_knots)
+        )
+        return first, second
 
 
 @dataclass(frozen=True)
@@ -41,6 +64,30 @@ class Curves:
     expert: str
     columns: tuple[ColumnCurve, ...]
     pairs: tuple[PairSpread, ...]
+
+    def plot(self, top: int = 12, pairs: int = 4) -> Any:
+        """Plot the first curves, around their means, and the first pairs as heat maps; return matplotlib's figure."""
+        import matplotlib.pyplot as plt
+
+        columns, maps = self.columns[:top], self.pairs[:pairs]
+        rows = max(-(-(len(columns) + len(maps)) // 4), 1)
+        figure, axes = plt.subplots(rows, 4, figsize=(12, 2.4 * rows), layout="constrained", squeeze=False)
+        places = iter(axes.flat)
+        for curve, ax in zip(columns, places, strict=False):
+            ax.sharey(axes[0, 0])
+            ax.plot(curve.knots, curve.centered, marker=".")
+            ax.set_title(curve.column, parse_math=False)
+        for pair, ax in zip(maps, places, strict=False):
+            most = float(np.abs(pair.values).max()) or 1.0
+            image = ax.pcolormesh(np.transpose(pair.values), cmap="RdBu", vmin=-most, vmax=most)
+            for axis, texts in zip((ax.xaxis, ax.yaxis), pair.labels, strict=True):
+                axis.set_ticks([k + 0.5 for k in ends(texts)], [texts[k] for k in ends(texts)])
+            ax.set_xlabel(pair.first, parse_math=False)
+            ax.set_ylabel(pair.second, parse_math=False)
+            figure.colorbar(image, ax=ax)
+        for ax in places:
+            ax.set_axis_off()
+        return figure
 
 
 def column_curves(learner: Learner, name: Callable[[int], str], top: int = 20) -> Curves | None:
@@ -52,11 +99,10 @@ def column_curves(learner: Learner, name: Callable[[int], str], top: int = 20) -
     name : function from slots to names of columns and categories
     top : how many pairs
 
-    >>> from forel.data.features import curves
     >>> from forel.learner.grid import default_grid
     >>> from forel.learner.rows import CoalescedRows
     >>> rows = CoalescedRows(np.arange(6), np.zeros(5, np.int32), np.float32([0, 1, 2, 3, 4]))
-    >>> learner = Learner(1, default_grid(loss="squared"), curves=curves.Curves.of(rows, [0]))
+    >>> learner = Learner(1, default_grid(loss="squared"), curves=features.Curves.of(rows, [0]))
     >>> for _ in range(9):
     ...     _ = learner.learn(rows, [4.0, 1.0, 0.0, 1.0, 4.0])
     >>> found = column_curves(learner, lambda slot: "x").columns[0]
@@ -83,8 +129,38 @@ def column_curves(learner: Learner, name: Callable[[int], str], top: int = 20) -
         shape = int(curves.coarse[a]), int(curves.coarse[b])
         grid: NDArray[np.float64] = np.zeros((shape[0] + 1, shape[1] + 1))
         grid[1:, 1:] = weights[start : start + shape[0] * shape[1]].reshape(shape)
-        pairs.append(PairSpread(name(slots[a]), name(slots[b]), float(grid.std())))
+        axes = _coarse(curves, a), _coarse(curves, b)
+        pairs.append(
+            PairSpread(name(slots[a]), name(slots[b]), float(grid.std()), *axes, tuple(map(tuple, grid.tolist())))
+        )
         start += shape[0] * shape[1]
     columns.sort(key=lambda one: -one.spread)
     pairs.sort(key=lambda one: -one.spread)
     return Curves(experts.names[best], tuple(columns), tuple(pairs[:top]))
+
+
+def short(value: float) -> str:
+    """Return a number in at most eight characters.
+
+    >>> [short(one) for one in (-0.00051234, 0.50764, 39.512, 1990, -99_999, 1234567)]
+    ['−0.00051', '0.508', '39.5', '1990', '−100k', '1.23M']
+    """
+    digits = 2 if abs(value) < 0.01 else 3 if abs(value) < 1000 else 4
+    size, unit = next(((s, u) for s, u in ((1e6, "M"), (1e4, "k")) if 1e12 > abs(value) >= s), (1.0, ""))
+    scale = 1e3 if unit == "k" else size
+    return f"{value / scale:.{3 if unit else digits}g}{unit}".replace("-", "−", value < 0)
+
+
+def ends(labels: list[str]) -> list[int]:
+    """Return which labels fit on an axis: the first, the middle and the last one."""
+    return sorted({0, len(labels) // 2, len(labels) - 1})
+
+
+def _coarse(curves: features.Curves, element: int) -> tuple[float, ...] | None:
+    """Return the knots of a column in pairs; None for a category."""
+    if element >= curves.sizes.size:
+        return None
+    size, stop = int(curves.sizes[element]), int(curves.sizes[: element + 1].sum())
+    places = np.linspace(0, size - 1, int(curves.coarse[element]) + 1)
+    knots: list[float] = np.interp(places, np.arange(size), curves.knots[stop - size : stop]).tolist()
+    return tuple(knots)

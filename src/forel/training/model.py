@@ -35,7 +35,7 @@ from forel.training.labels import LabelEncoder
 from forel.training.options import model_options, updated_options
 from forel.training.scoring import evaluate_model, predict_rows
 from forel.training.statements import coverage_of
-from forel.validation import refuse
+from forel.validation import Unsupported, refuse
 
 if TYPE_CHECKING:
     from forel.training.metrics import Report
@@ -461,6 +461,12 @@ class Model:
         ax.barh([one.name or str(one.slot) for one in weights], [one.contribution for one in weights])
         ax.set_xlabel(f"weight times {inspected.measure}")
         return ax
+
+    def plot_curves(self, top: int = 12, pairs: int = 4) -> Any:
+        """Plot the curve of each column that varies most, and the strongest pairs; return matplotlib's figure."""
+        if (curves := self.inspect().curves) is None:
+            raise Unsupported("this model has no curves; train with features='curves' or 'pairs', or see plot()")
+        return curves.plot(top, pairs)
 
     def save(self, path: Path) -> None:
         """Write the model to a file, and remove the checkpoint of its run."""

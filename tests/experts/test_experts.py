@@ -95,7 +95,9 @@ def test_the_guarantee_sentence_is_true_and_names_the_best_expert():
     assert str(mixed.guarantee(expert=2)).startswith("within 0.00028 per example of alpha 0.4 (")
     measured, bound = mixed.guarantee().pair
     assert measured / 4000 <= bound / 4000 <= 0.00028
-    for limit, words in ((0.0, "0"), (1.0, "1.0"), (123.4, "124"), (1e-7, "0.00000010"), (math.inf, "inf")):
+    limits = {0.0: "0", 1.0: "1.0", 123.4: "124", 1e-7: "0.00000010", 2.0824e57: "2.1e+57", math.inf: "inf"}
+    assert str(Guarantee("r", "b", 1, 0.0, 1.5e57, 1e58)).endswith(" of b (1.5e+57 per example)")
+    for limit, words in limits.items():
         assert str(Guarantee("r", "b", 1, 0.0, 0.0, limit)).startswith(f"within {words} per example of b")
 
 

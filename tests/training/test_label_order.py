@@ -1,6 +1,7 @@
 """The warning about labels that come sorted."""
 
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -30,6 +31,14 @@ def test_sorted_labels_are_warned_about_however_rows_are_divided(parts):
 def test_missing_labels_are_left_out_and_a_third_one_is_not_a_class():
     assert warning([0] * 60 + [np.nan] + [1] * 60, 5) == warning([0] * 60 + [1] * 60)
     assert "labels are sorted" not in warning([0] * 60 + [2] + [1] * 60, 5)
+
+
+def test_labels_beyond_whole_numbers_are_not_classes():
+    order = LabelOrder()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        order.add(np.array([0, 1e30, -1e30, 3e18]))
+    assert order.warning() is None
 
 
 def test_other_orders_are_not():

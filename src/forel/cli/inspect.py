@@ -90,16 +90,18 @@ def inspect(
         if found["columns"] and not brief:
             spreads = Table("column", "features", "std. dev. of its contribution", title="largest columns")
             for column in found["columns"][: top if details else MAX_LARGEST]:
-                spreads.add_row(escape(column["column"]), f"{column['features']:,}", f"{column['spread']:.4f}")
+                spreads.add_row(escape(column["column"]), f"{column['features']:,}", _decimals(column["spread"]))
             console.print(spreads)
         if curves is not None:
             drawn = Table("column", "from", "to", "curve", "std. dev. over it", title=f"curves: {curves['expert']}")
             for one in curves["columns"][: top if details else MAX_LARGEST]:
                 ends = number_text(one["knots"][0]), number_text(one["knots"][-1])
-                drawn.add_row(escape(one["column"]), *ends, _spark(one["values"]), f"{one['spread']:.4f}")
+                drawn.add_row(escape(one["column"]), *ends, _spark(one["values"]), _decimals(one["spread"]))
             console.print(drawn)
             if strongest := curves["pairs"][:MAX_LARGEST]:
-                text = ", ".join(f"{one['first']} × {one['second']} ({one['spread']:.3f})" for one in strongest)
+                text = ", ".join(
+                    f"{one['first']} × {one['second']} ({_decimals(one['spread'], '.3f')})" for one in strongest
+                )
                 say(f"Strongest pairs: {text}.", err=False)
         several = any("class" in weight for weight in found["weights"])
         columns = "slot", "name", "weight", found["measure"], "contribution", *(["class"] if several else [])
@@ -108,7 +110,7 @@ def inspect(
         for weight in found["weights"][: MAX_LARGEST if brief else None]:
             name = (weight["name"] or "") + (" and others" if weight["shared"] else "")
             label = [escape(weight["class"])] if several else []
-            numbers = f"{weight['weight']:+.5g}", f"{weight['spread']:.3g}", f"{weight['contribution']:+.4f}"
+            numbers = f"{weight['weight']:+.5g}", f"{weight['spread']:.3g}", _decimals(weight["contribution"], "+.4f")
             largest.add_row(str(weight["slot"]), escape(name), *numbers, *label)
         console.print(largest)
         if stored.estimator is None and not all(weight["name"] for weight in found["weights"]):
@@ -226,3 +228,8 @@ def _count_kinds(kinds: dict[str, str]) -> str:
     counts = Counter(kind for kind in kinds.values() if LabelWords.of_kind(kind) is None)
     shown = " and ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
     return "; ".join(filter(None, [shown, *(one.summary() for one in words)]))
+
+
+def _decimals(value: float, form: str = ".4f") -> str:
+    """Return a number in a form without an exponent, unless it has more than six digits before the point."""
+    return format(value, form if abs(value) < 1e6 else form.replace("f", "g"))

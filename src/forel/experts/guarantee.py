@@ -66,7 +66,7 @@ class Guarantee:
         total, unit = weight or 1.0, "per example" if self.weight is None else "per unit of importance"
         within, other = _rounded_up(self.bound / total), self.other / total
         # With more digits where the bound has more: as printed, the loss is at most their sum.
-        places = len(within.partition(".")[2])
+        places = 0 if "e" in within else len(within.partition(".")[2])
         shown = (
             f"{other:.5g}" if places < 5 or not math.isfinite(other) else f"{other + 0.5 * 10.0**-places:.{places}f}"
         )
@@ -74,9 +74,12 @@ class Guarantee:
 
 
 def _rounded_up(value: float) -> str:
-    """Return the number rounded up to two significant digits, so that the sentence is true, without an exponent."""
+    """Return two significant digits, rounded up so that the sentence is true; below 10⁹ without an exponent."""
     if not (math.isfinite(value) and value > 0):
         return f"{value + 0.0:g}"
+    if value >= 1e9:
+        scale = 10.0 ** (math.floor(math.log10(value)) - 1)
+        return f"{math.ceil(value / scale) * scale:.1e}"
     places = max(0, 1 - math.floor(math.log10(value)))
     scale = 10.0**places
     up = math.ceil(value * scale) / scale

@@ -77,7 +77,7 @@ class LabelOrder(Observer):
         self._numbers.add(known.astype(np.float64))
         if not self._classes:
             return
-        codes = known.astype(np.int64)
+        codes = np.clip(known, -2, MAX_CLASSES).astype(np.int64)
         low, high = int(codes.min()), int(codes.max())
         self._classes = low >= -1 and high < MAX_CLASSES and bool((codes == known).all())
         if not self._classes:

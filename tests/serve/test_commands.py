@@ -85,3 +85,9 @@ def test_damage_is_named_and_given_up_on_request(folder, interpreted):
     assert "bytes cut off" in run("log", folder, "--give-up-after", place)
     assert run("log", folder).count("\n") == 3
     assert "expected the log that the models learned from" in run("serve", folder, "--port", "0", code=2)
+
+
+@pytest.mark.parametrize("option", ["--port", "--vw-port"])
+@pytest.mark.parametrize("port", [-1, 65536])
+def test_ports_are_not_wrapped_around(tmp_path, option, port):
+    assert "range" in run("serve", tmp_path / "a", option, port, "--model", tmp_path / "none.forel", code=2)

@@ -30,9 +30,9 @@ def serve(
     ] = False,
     reading: ReadingFlags = NO_FLAGS,
     host: Annotated[str, typer.Option(help="Address; others than this machine's need a token.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port of HTTP; 0 for any.")] = 8080,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of HTTP; 0 for any.")] = 8080,
     vw_port: Annotated[
-        int | None, typer.Option(help="Port of the protocol of VW's daemon.", show_default=False)
+        int | None, typer.Option(min=0, max=65535, help="Port of the protocol of VW's daemon.", show_default=False)
     ] = None,
     wait: Annotated[
         str, typer.Option(help="How long predictions wait, as 90s, 30m, 12h, 7d.", rich_help_panel=WAIT)

@@ -132,6 +132,11 @@ bench-serve: $(READY)
 screenshots: site
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m website.screenshots build/screenshots
 
+# The image of the dashboard in the guide, of visitors that come for 45 seconds.
+docs/guide/dashboard.png: src/forel/serve/dashboard.html | $(READY)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m website.screenshots build/screenshots --only dashboard
+	$(BIN)/python -c "from PIL import Image; Image.open('build/screenshots/dashboard_1280_light.png').convert('RGB').quantize(64).save('$@', optimize=True)"
+
 # Serve generated clicks whose outcomes come late: killed, resumed, drifted, a challenger promoted.
 loop: $(READY)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python examples/loop.py

@@ -57,8 +57,11 @@ class Browser:
             self.events.append(said)
 
     def open(self, url: str, width: int, scheme: str) -> str:
-        """Open a page in a tab of its own, and return its session."""
-        target = self.call("Target.createTarget", url="about:blank", newWindow=True)["targetId"]
+        """Open a page in a window of its own, and return its session."""
+        context = self.call("Target.createBrowserContext")["browserContextId"]  # so that no page's storage is shared
+        target = self.call("Target.createTarget", url="about:blank", newWindow=True, browserContextId=context)[
+            "targetId"
+        ]
         session: str = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         self.call("Runtime.enable", session)
         self._size(session, width, WIDTHS[width])
@@ -122,17 +125,14 @@ def reports(folder: pathlib.Path) -> dict[str, str]:
             area, town, garden = draw.uniform(30, 200), draw.choice(("Aach", "Bonn", "Celle")), draw.random() < 0.4
             price = 1200 * area * (1 + len(town) / 10) + 25000 * garden + draw.gauss(0, 20000)
             file.write(f"{area:.1f},{max(1, round(area / 25 + draw.gauss(0, 0.6)))},{town},{garden},{price:.0f}\n")
-    forel("dev", "sample", "tumours", "--folder", str(folder))
-    table, tests = str(folder / "tumours.csv"), str(folder / "tumours_test.csv")
-    homes = str(folder / "homes.csv")
-    for name, label, data, *loss in (
-        ("classes", "diagnosis", table), ("numbers", "price", homes, "--loss", "squared"),
-    ):  # fmt: skip
-        model, page = str(folder / f"{name}.forel"), str(folder / f"{name}.html")
-        forel("train", data, "--label", label, "--model", model, "--names", "--quiet", "--report", page, *loss)
-    forel("train", table, "--label", "diagnosis", "--alpha", "0.001", "--model", str(folder / "slow.forel"), "--quiet")
-    forel("compare", str(folder / "slow.forel"), str(folder / "classes.forel"), tests,
-          "--report", str(folder / "comparison.html"))  # fmt: skip
+    forel(folder, "dev", "sample", "tumours")
+    for name, label, *data in (("classes", "diagnosis", "tumours.csv"),
+                               ("numbers", "price", "homes.csv", "--loss", "squared")):  # fmt: skip
+        page = ("--model", f"{name}.forel", "--report", f"{name}.html")
+        forel(folder, "train", *data, "--label", label, "--names", "--quiet", *page)
+    slow = ("--label", "diagnosis", "--alpha", "0.001", "--model", "slow.forel", "--quiet")
+    forel(folder, "train", "tumours.csv", *slow)
+    forel(folder, "compare", "slow.forel", "classes.forel", "tumours_test.csv", "--report", "comparison.html")
     found = {"report_classes": "classes", "report_numbers": "numbers", "comparison": "comparison"}
     return {name: (folder / f"{page}.html").as_uri() for name, page in found.items()}
 
@@ -157,11 +157,10 @@ def site(folder: str) -> Iterator[dict[str, str]]:
             server.shutdown()
 
 
-def forel(*line: str) -> None:
-    """Run a command of forel."""
-    done = subprocess.run(
-        [sys.executable, "-m", "forel", *line], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+def forel(folder: pathlib.Path, *line: str) -> None:
+    """Run a command of forel in a folder."""
+    program = [sys.executable, "-m", "forel", *line]
+    done = subprocess.run(program, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder)
     if done.returncode:
         sys.exit(f"forel {' '.join(line)}\n{done.stdout}")
 

@@ -120,7 +120,8 @@ def test_replay_gives_any_moment_other_settings_and_a_model_without_some_events(
     with_names.close()
     gone = {name for _, name in outcomes[::3]}
     ends = {end for end, name in outcomes if name in gone}
-    without = replay(tmp_path / "a", without=[name.decode() for name in gone])
+    without = replay(tmp_path / "a", without=[*(name.decode() for name in gone), "never seen"])
+    assert without.unknown == ("never seen",)
     again = Contest(new_model("one"))
     again.learn([event for event in events if event.end not in ends])
     assert digest(without.model, tmp_path) == digest(again.model, tmp_path)

@@ -20,11 +20,11 @@ BUDGETS = {
     "learner": 5500,
     "data": 7200,
     "training": 3300,
-    "store": 1500,
-    "log": 760,
+    "store": 1520,
+    "log": 770,
     "serve": 1500,
     "lab": 430,
-    "interfaces": 4700,
+    "interfaces": 4740,
 }
 FILES = 390
 

@@ -7,6 +7,7 @@ import typer
 
 from forel.cli.errors import errors_as_messages
 from forel.cli.printing import jsonable, print_json, say
+from forel.markup import counted
 
 __all__ = ["replay"]
 
@@ -72,11 +73,14 @@ def replay(
         found = replay(folder, last, other, left_out, name)
         if model is not None:
             save(model, found.model)
+        if found.unknown:
+            first = found.unknown[0]
+            say(f"--without: {counted(len(found.unknown), 'id')} without an outcome in the log, such as {first!r}")
         title = found.model.settings.title
         if as_json:
             served, replayed = jsonable(found.served), jsonable(found.replayed)
             print_json({"rows": found.rows, "settings": found.model.settings.summary, "model": model,
-                        "served": served, "replayed": replayed})  # fmt: skip
+                        "served": served, "replayed": replayed, "unknown": list(found.unknown)})  # fmt: skip
             return
         open_console().print(report_table({"as served": found.served, "replayed": found.replayed}, title))
         if model is not None:

@@ -237,12 +237,14 @@ class Replay:
     rows : the number of events
     served : metrics of the predictions as they were served
     replayed : metrics of the model's predictions, each before it learned the row
+    unknown : ids to leave out that have no outcome among the events
     """
 
     model: Model
     rows: int
     served: Any
     replayed: Any
+    unknown: tuple[str, ...] = ()
 
 
 def replay(
@@ -267,7 +269,8 @@ def replay(
     try:
         contest = load_contest(found[0]) if model is None else Contest(model)
         position = contest.position if model is None else 0
-        stopped = _selected(log, position, until, {one.encode() for one in without})
+        unknown = dict.fromkeys(without)
+        stopped = _selected(log, position, until, {one.encode() for one in without}, unknown)
         for batch in batches(stopped):
             if not isinstance(batch, Change):
                 contest.learn(batch)
@@ -275,13 +278,15 @@ def replay(
                 contest.apply(batch.control, batch.end, lambda file: load(path / "added" / file))
         contest.check_known(name or contest.champion)
         fold = contest.folds[name or contest.champion]
-        return Replay(fold.model, contest.rows, contest.served.report(), fold.metrics.report())
+        return Replay(fold.model, contest.rows, contest.served.report(), fold.metrics.report(), tuple(unknown))
     finally:
         log.close()
 
 
-def _selected(log: Log, position: int, until: str | float | None, without: set[bytes]) -> Iterator[Event | Change]:
-    """Yield the events up to a time or an id, without some ids."""
+def _selected(
+    log: Log, position: int, until: str | float | None, without: set[bytes], unknown: dict[str, None]
+) -> Iterator[Event | Change]:
+    """Yield the events up to a time or an id, without some ids, which are removed from the unknown ones."""
     last = until.encode() if isinstance(until, str) else None
     limit = math.inf if until is None or last is not None else float(until)
     names = dict[int, bytes]()
@@ -294,7 +299,9 @@ def _selected(log: Log, position: int, until: str | float | None, without: set[b
             continue
         if isinstance(record, Outcome):
             name = names.pop(record.place, b"")
-            if name not in without:
+            if name in without:
+                unknown.pop(name.decode(), None)
+            else:
                 yield event_of_outcome(log, end, record)
             if name == last:
                 return

@@ -46,7 +46,7 @@ class Statements:
     >>> row = np.arange(3000.0)
     >>> found.add(RowScores(0 * row, np.sin(row), 1 + 0 * row, np.sin(row) ** 2, 0 * row))
     >>> found.sentences()
-    ['intervals of level 90 % covered 90.0... % of 2,999 labels; on any with errors of these scales it is 90 % ± ...']
+    ['intervals of level 90 %, adapted after each row, covered 90.0... % of 2,999 labels; on any with ... 90 % ± ...']
     """
 
     def __init__(

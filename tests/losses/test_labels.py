@@ -56,7 +56,7 @@ def test_labels_inside_the_domain() -> None:
         assert domain.check("label", y).dtype == np.float64
     assert Classes(3).check("label", np.uint8(2)) == 2
     assert Interval().check("label", []).shape == (0,)
-    with pytest.raises(ValueError, match=r"^label: got 1000+, expected a finite number$"):
+    with pytest.raises(ValueError, match=r"^label: got 1000+…, expected a finite number$"):
         Interval().check("label", 10**400)
 
 

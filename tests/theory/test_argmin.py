@@ -396,7 +396,8 @@ def test_groups_do_not_change_with_the_callers_array():
 def test_the_table_in_the_docs_is_current():
     page = pathlib.Path(__file__).parents[2] / "docs" / "argmin.md"
     assert page.read_text() == markdown(), "run `make docs`"
-    assert all(name in page.read_text() for name in (*CLOSED_FORMS, SOLVER, REFUSED))
+    known = CLOSED_FORMS.keys() - {"the set's own"}  # of users, who are not in the table
+    assert all(name in page.read_text() for name in (*known, SOLVER, REFUSED))
 
 
 def test_an_empty_polyhedron_or_system_is_refused_at_construction():

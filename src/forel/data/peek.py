@@ -346,7 +346,10 @@ def _summary(file: str, form: str, options: ReadOptions, names: list[str], rows:
     given = {name: [_stripped(row.get(name)) for row in rows] for name in names}
     values = {name: _without_signs(cells, options) for name, cells in given.items()}
     columns = tuple(_column(name, values[name], given[name], options) for name in names)
-    formatted = tuple(c.name for c in columns if c.kind == "number" and values[c.name] != given[c.name])
+    plain = {name: [_with_point(cell, options) for cell in cells] for name, cells in given.items()}
+    formatted = tuple(
+        c.name for c in columns if c.kind == "number" and values[c.name] not in (given[c.name], plain[c.name])
+    )
     label = options.label if options.label is not None else _guess(columns, len(rows), formatted)
     labels = next((column for column in columns if column.name == label), None)
     words, worded = None, labels is not None and labels.kind == "category"
@@ -394,6 +397,10 @@ def _is_row_number(name: str, rows: list[Row]) -> bool:
 
 def _stripped(value: Any) -> Any:
     return "" if value is None else value.strip() if isinstance(value, str) else value
+
+
+def _with_point(cell: Any, options: ReadOptions) -> Any:
+    return cell.replace(options.decimal, ".") if isinstance(cell, str) else cell
 
 
 def _without_signs(cells: list[Any], options: ReadOptions) -> list[Any]:

@@ -52,13 +52,13 @@ class Reservoir:
         if not self._parts:
             return
         hashes, widths, *rows, slots, values = (np.concatenate(each) for each in zip(*self._parts, strict=True))
-        order = np.argsort(hashes, kind="stable")[: self.most]
+        order = np.sort(np.argsort(hashes, kind="stable")[: self.most])
         starts = np.cumsum(np.append(0, widths))[order]
         entries = _entries(starts, widths[order])
         kept = hashes[order], widths[order], *(each[order] for each in rows), slots[entries], values[entries]
         self._parts, self._kept = [kept], order.size
         if order.size == self.most:
-            self._largest = kept[0][-1]
+            self._largest = kept[0].max()
 
     def rows(self, learned: int) -> SampledRows | None:
         """Return the sample of so many rows of positive importance; None without rows."""

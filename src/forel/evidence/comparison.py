@@ -135,7 +135,8 @@ class Comparison:
     def log_e_values(self) -> tuple[float, float]:
         """Return the logarithms of the e-values for A, and for B, being better: of evidence against no difference."""
         total, variation = self.state[1:2], self.state[2:3]
-        return tuple(float(self._means.log_evidence(sign * total, variation)[0]) for sign in (1, -1))  # type: ignore[return-value]
+        of_a, of_b = (float(self._means.log_evidence(sign * total, variation)[0]) for sign in (1, -1))
+        return of_a, of_b
 
     def sentence(self, a: str = "A", b: str = "B") -> str:
         """Return what is shown; numbers are rounded to the safe side."""

@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -324,6 +324,19 @@ def _scorer(settings: Settings, learner: Any, classes: Sequence[str]) -> tuple[K
     return kind, rows
 
 
+def _log_losses(p: Floats, y: Floats) -> Floats:
+    with np.errstate(divide="ignore"):
+        return np.asarray(-np.log(np.where(y > 0, p, 1 - p)))
+
+
+# Losses of predictions: how they are compared, their name, and the function.
+LOSSES: dict[str, tuple[Kind, str, Callable[[Floats, Floats], Floats]]] = {
+    "logistic": ("log", "log-loss", _log_losses),
+    "squared": ("relative", "squared loss", lambda p, y: np.square(y - p) / 2),
+    "absolute": ("relative", "absolute loss", lambda p, y: np.abs(y - p)),
+}
+
+
 def _of_predictions(
     predictions: Floats, given: tuple[Floats, NDArray[Any] | None], loss: str | None, source: str
 ) -> tuple[Kind, str, Any]:
@@ -337,25 +350,24 @@ def _of_predictions(
             row = int(np.argmin(np.isfinite(array)))
             raise refuse(f"row {row} of {name}", float(array[row]), "a finite number")
     binary = bool(((labels == 0) | (labels == 1) | (labels == -1)).all()) and predictions.size > 0
+    probabilities = binary and predictions.min() >= 0 and predictions.max() <= 1
     if loss is None:
-        loss = "logistic" if binary and predictions.min() >= 0 and predictions.max() <= 1 else "squared"
-    if loss not in ("logistic", "squared", "absolute"):
-        raise refuse("loss", loss, "logistic, squared or absolute, of predictions")
-    if loss == "logistic" and not (binary and predictions.min() >= 0 and predictions.max() <= 1):
+        loss = "logistic" if probabilities else "squared"
+    if loss not in LOSSES:
+        raise refuse("loss", loss, f"{', '.join(LOSSES)}, of predictions")
+    kind, title, losses_of = LOSSES[loss]
+    if kind == "log" and not probabilities:
         raise refuse("loss", loss, "squared or absolute: labels or predictions are no probabilities")
 
     def rows() -> Iterator[_Rows]:
         for start in range(0, labels.size, CHUNK):
             some = slice(start, start + CHUNK)
             p, y = predictions[some], labels[some]
-            if loss == "logistic":
-                with np.errstate(divide="ignore"):
-                    losses = -np.log(np.where(y > 0, p, 1 - p))
-            else:
-                losses = np.abs(y - p) if loss == "absolute" else np.square(y - p) / 2
-            yield _Rows(losses, p, np.maximum(y, 0.0) if binary else y, None if values is None else values[:, some])
+            yield _Rows(
+                losses_of(p, y), p, np.maximum(y, 0.0) if binary else y, None if values is None else values[:, some]
+            )
 
-    return "log" if loss == "logistic" else "relative", {"logistic": "log-loss"}.get(loss, f"{loss} loss"), rows()
+    return kind, title, rows()
 
 
 def _is_predictions(given: Any) -> bool:

@@ -155,11 +155,17 @@ def delayed(algorithm: Algorithm, delays: int | Sequence[int]) -> Delayed:
 
     After Flaspohler et al., "Online learning with optimism and delay" (2021).
     """
-    plain = isinstance(algorithm, FTRL) and isinstance(algorithm.surrogate, Linearized) and not algorithm.proximal
-    if not (plain and algorithm.penalty is NONE and algorithm.hint is None and not algorithm.observes):  # type: ignore[attr-defined]
+    if (
+        not isinstance(algorithm, FTRL)
+        or not isinstance(algorithm.surrogate, Linearized)
+        or algorithm.proximal
+        or algorithm.penalty is not NONE
+        or algorithm.hint is not None
+        or algorithm.observes
+    ):
         raise Unsupported("delays: these need FTRL around x_1 on linearized losses, without penalty or hint")
-    found = [delays] if np.ndim(delays) == 0 else list(delays)  # type: ignore[arg-type]
-    return Delayed(algorithm, tuple(whole("delays", one) for one in found))  # type: ignore[arg-type]
+    found = np.atleast_1d(np.asarray(delays, object)).tolist()
+    return Delayed(algorithm, tuple(whole("delays", one) for one in found))
 
 
 def delay_tolerant_adagrad(radius: float, lipschitz: float, delay: int, feasible: FeasibleSet = EVERYWHERE) -> FTRL:

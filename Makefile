@@ -31,7 +31,7 @@ run: $(RUN)
 	@echo "    $(BIN)/forel serve DIR --model $(DEMO)/tumours.forel     answers over HTTP, and learns (needs the extra serve)"
 
 survey: $(READY)
-	$(BIN)/forel dev survey --plots figures
+	$(BIN)/forel dev survey
 
 # Write a source distribution and a wheel to dist. The wheel has LLVM code of what `forel dev warm` compiles with each of
 # PYTHONS, interpreters of environments with forel's dependencies; with other versions kernels are compiled.

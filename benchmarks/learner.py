@@ -22,7 +22,7 @@ from sklearn.linear_model import SGDClassifier
 from timing import median_ratio, medians, time_in_turns
 
 from forel.learner.grid import default_grid
-from forel.learner.kernels.intrinsics.prefetch import prefetch
+from forel.learner.kernels.intrinsics.memory import prefetch
 from forel.learner.learner import Learner
 from forel.learner.settings import Settings
 from forel.sklearn import FTRLClassifier

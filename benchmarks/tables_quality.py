@@ -2,9 +2,11 @@
 
 Peers: LightGBM with 200 trees and rate 0.05 (if installed), ``HistGradientBoosting`` with its defaults, and logistic or
 ridge regression on one-hot and scaled columns.
-Input: the tables in ``FOREL_DATA/tables`` and those given as ``--table PATH LABEL [POSITIVE]``; 80 % of the rows, in
-random order, are for training. Log-loss for words, classes and 0/1, R² otherwise.
-Output: a Markdown table; ``ratio`` is forel's log-loss divided by the best peer's, or the difference of R².
+Input: the tables in ``FOREL_DATA/tables``, two streams there as shuffled rows, rows that scikit-learn bundles and
+generates, and tables given as ``--table PATH LABEL [POSITIVE]``; 80 % of the rows, in random order, are for training.
+Log-loss for words, classes and 0/1, R² otherwise.
+Output: a Markdown table with seconds of processor time; ``ratio`` is forel's log-loss divided by the peer's, or the
+difference of R². Set ``OMP_NUM_THREADS=1`` where other processes run, as threads of boosted trees wait by spinning.
 """
 
 import argparse
@@ -13,9 +15,11 @@ import os
 import pathlib
 import time
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
+from sklearn import datasets
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.impute import SimpleImputer
@@ -35,7 +39,39 @@ TABLES = {
     "elevators": ("y", None), "house_16h": ("y", None), "cpu_act": ("22", None), "abalone": ("8", None),
     "winequality-white": ("11", None), "contraceptive": ("y", True), "waveform": ("41", True),
 }  # fmt: skip
-LEFT_OUT = ("Order", "PID")  # row numbers and identifiers of ames
+STREAMS = {"bike_sharing": ("cnt", None), "elec2": ("class", "1")}
+# Row numbers and identifiers of ames and bike_sharing, and two parts of the label of the latter.
+LEFT_OUT = ("Order", "PID", "instant", "casual", "registered")
+
+
+def hastie():
+    X, y = datasets.make_hastie_10_2(8000, random_state=1)
+    return X, (y > 0) * 1
+
+
+def product_of_three():
+    X = np.random.default_rng(1).normal(size=(6000, 3))
+    return X, ((np.abs(X).prod(axis=1) > 0.3) ^ (X[:, 0] > 0)) * 1
+
+
+# Rows, and what TABLES has for a label.
+GENERATED = {
+    "breast_cancer": (partial(datasets.load_breast_cancer, return_X_y=True), "1"),
+    "digits": (partial(datasets.load_digits, return_X_y=True), True),
+    "diabetes": (partial(datasets.load_diabetes, return_X_y=True), None),
+    "hastie": (hastie, "1"),
+    "classification": (
+        partial(
+            datasets.make_classification, 6000, 20, n_informative=8, n_redundant=4, flip_y=0.05, random_state=1,
+        ),
+        "1",
+    ),
+    "moons": (partial(datasets.make_moons, 3000, noise=0.25, random_state=1), "1"),
+    "friedman1": (partial(datasets.make_friedman1, 4000, noise=1, random_state=1), None),
+    "friedman2": (partial(datasets.make_friedman2, 4000, noise=100, random_state=1), None),
+    "friedman3": (partial(datasets.make_friedman3, 4000, noise=0.1, random_state=1), None),
+    "product_of_three": (product_of_three, "1"),
+}  # fmt: skip
 
 
 def load(path, label, positive):
@@ -67,7 +103,7 @@ def peers(regression):
         import lightgbm
 
         kind = lightgbm.LGBMRegressor if regression else lightgbm.LGBMClassifier
-        found["LightGBM"] = kind(n_estimators=200, learning_rate=0.05, verbose=-1), False
+        found["LightGBM"] = kind(n_estimators=200, learning_rate=0.05, verbose=-1, n_jobs=1), False
     found["gradient boosting"] = (
         HistGradientBoostingRegressor() if regression else HistGradientBoostingClassifier(),
         False,
@@ -76,20 +112,25 @@ def peers(regression):
     return found
 
 
-def scores(path, label, positive):
+def generated(name):
+    """Rows of training and of test, and their labels."""
+    X, y = GENERATED[name][0]()
+    return train_test_split(pd.DataFrame(X).add_prefix("c"), pd.Series(y), test_size=0.2, random_state=0)
+
+
+def scores(X, X_test, y, y_test, positive):
     """Seconds of training and the score of each model."""
-    X, X_test, y, y_test = load(path, label, positive)
     regression, found = positive is None, {}
 
     def score(model, rows, seconds):
         value = r2_score(y_test, model.predict(rows)) if regression else log_loss(y_test, model.predict_proba(rows))
         return float(value), seconds
 
-    start = time.perf_counter()
+    start = time.process_time()
     own = forel.FTRLRegressor() if regression else forel.FTRLClassifier()
     trained = forel.train(X.assign(label=y), label="label", loss="squared" if regression else None,
                           classes="auto" if positive is True else None)  # fmt: skip
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     if regression:
         found["forel"] = float(r2_score(y_test, trained.predict(X_test))), seconds
     else:
@@ -101,13 +142,13 @@ def scores(path, label, positive):
         else:
             found["forel"] = float(log_loss(y_test, p)), seconds
     if X.notna().all().all():
-        start = time.perf_counter()
+        start = time.process_time()
         own.fit(X, y)
-        found["estimator"] = score(own, X_test, time.perf_counter() - start)
+        found["estimator"] = score(own, X_test, time.process_time() - start)
     for name, (model, scaled) in peers(regression).items():
-        columns, start = prepared(X, scaled).fit(X), time.perf_counter()
+        columns, start = prepared(X, scaled).fit(X), time.process_time()
         model.fit(columns.transform(X), y)
-        found[name] = score(model, columns.transform(X_test), time.perf_counter() - start)
+        found[name] = score(model, columns.transform(X_test), time.process_time() - start)
     return regression, found
 
 
@@ -119,17 +160,24 @@ def main():
     warnings.simplefilter("ignore")
     given = [(pathlib.Path(path), label, *(rest or [None])) for path, label, *rest in options.table]
     known = [(DATA / "tables" / f"{name}.csv.gz", *about) for name, about in TABLES.items()]
-    chosen = given or [one for one in known if not options.only or one[0].name.split(".")[0] in options.only]
+    known += [(DATA / f"{name}.csv.gz", *about) for name, about in STREAMS.items()]
+    sets = {path.name.split(".")[0]: (partial(load, path, label, kind), kind) for path, label, kind in given or known}
+    if not given:
+        sets |= {name: (partial(generated, name), kind) for name, (_, kind) in GENERATED.items()}
     print("| table | model | score | seconds | ratio |\n|---|---|---|---|---|")
-    for path, label, positive in chosen:
-        if not path.exists():
-            print(f"| {path.name} | not there | | | |")
+    for name, (rows, positive) in sets.items():
+        if options.only and name not in options.only:
             continue
-        regression, found = scores(path, label, positive)
+        try:
+            loaded = rows()
+        except FileNotFoundError:
+            print(f"| {name} | not there | | | |")
+            continue
+        regression, found = scores(*loaded, positive)
         base = found["forel"][0]
-        for name, (value, seconds) in found.items():
-            ratio = "" if name == "forel" else f"{base - value:+.3f}" if regression else f"{base / value:.3f}"
-            print(f"| {path.name.split('.')[0]} | {name} | {value:.4f} | {seconds:.1f} | {ratio} |", flush=True)
+        for model, (value, seconds) in found.items():
+            ratio = "" if model == "forel" else f"{base - value:+.3f}" if regression else f"{base / value:.3f}"
+            print(f"| {name} | {model} | {value:.4f} | {seconds:.2f} | {ratio} |", flush=True)
 
 
 if __name__ == "__main__":

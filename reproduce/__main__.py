@@ -4,6 +4,7 @@ import pathlib
 import sys
 import time
 
+from reproduce.additive import additive
 from reproduce.bounds import bounds
 from reproduce.claim import MissingData
 from reproduce.figure_4 import figure_4
@@ -14,7 +15,7 @@ from reproduce.progressive import progressive
 from reproduce.rates import rates
 from reproduce.sparse_models import sparse_models
 
-CLAIMS = (figure_4, sparse_models, rates, progressive, mixing, offset, bounds)
+CLAIMS = (figure_4, sparse_models, rates, progressive, mixing, additive, offset, bounds)
 
 
 def main(folder: str) -> int:

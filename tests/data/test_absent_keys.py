@@ -53,7 +53,7 @@ def test_importance_of_some_rows(form, tmp_path):
 
 
 @pytest.mark.parametrize("form", ["dicts", "jsonl", "files"])
-@pytest.mark.parametrize("option", ["keep", "ignore", "categories", "log", "bucket", "text", "date"])
+@pytest.mark.parametrize("option", ["keep", "ignore", "categories", "log", "text", "date"])
 def test_other_options_warn(form, option, tmp_path):
     given = "when" if option == "date" else "city" if option == "text" else "n"
     with pytest.warns(UserWarning, match=f"{option}: got 'nosuch', which no row has, expected a key of the rows"):

@@ -56,7 +56,7 @@ def examples(reader):
 
 @pytest.mark.parametrize("kind", SOURCES)
 def test_every_kind_of_array_has_the_examples_of_a_file_without_a_header(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr("forel.data.parsers.arrays.ROWS", 7)
+    monkeypatch.setattr("forel.data.parsers.arrow_batches.ROWS", 7)
     assert examples(read((SOURCES[kind], Y, W), bits=8, names=True)) == examples(csv(tmp_path))
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from forel.data import concatenate, read, slot
 from forel.data.labels import CLASSES, LabelWords, class_name
-from forel.data.parsers.cells import Spans
+from forel.data.parsers.column_values import Spans
 from forel.data.parsers.csv_rows import cell_numbers
 from forel.data.pipeline import ordered_blocks
 from reference_parsers import NUMBER, Wrong, examples, put, same
@@ -281,7 +281,7 @@ CELLS = st.tuples(
     st.sampled_from(["7", "8", "x", "NA"]),
 )
 READING = [
-    {}, {"names": True}, {"log": ["n"]}, {"bucket": ["n:2"]}, {"bucket": ["n"], "names": True},
+    {}, {"names": True}, {"log": ["n"]}, {"log": ["n"], "names": True},
     {"interactions": ["city*code"]}, {"interactions": ["cc", "n*city"], "names": True}, {"keep": ["city"]},
 ]  # fmt: skip
 

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from forel.data import concatenate
 from forel.data.options import ReadOptions
-from forel.data.parsers import dict_batches
+from forel.data.parsers import dicts
 from forel.data.parsers.columns import Columns
-from forel.data.parsers.dict_batches import batched_blocks
-from forel.data.parsers.dicts import dict_blocks
+from forel.data.parsers.dicts import batched_blocks, dict_blocks
 from forel.data.problems import Problems
 from forel.data.reader import names_for
 
@@ -20,7 +19,7 @@ OPTIONS = (
     {"label": "y"},
     {"label": "y", "importance": "w", "names": True},
     {"label": "y", "keep": ["city", "n"], "categories": ["n"]},
-    {"label": "y", "log": ["n"], "bucket": ["w:2"], "names": True},
+    {"label": "y", "log": ["n"], "names": True},
     {"label": "y", "interactions": ["city*n"], "kinds": {"city": "number", "w": "either"}},
     {"label": "y", "kinds": {"city": "number", "n": "number"}, "strict": False},
 )
@@ -79,15 +78,15 @@ def read_in_all_ways(rows, options):
 @settings(max_examples=60)
 def test_rows_are_the_same_as_key_by_key(options, rows, odd):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dict_batches, "ENTRIES", 15)
-        patch.setattr(dict_batches, "CROSSED", 15)
+        patch.setattr(dicts, "ENTRIES", 15)
+        patch.setattr(dicts, "CROSSED", 15)
         fast, slow = read_in_all_ways([*rows, *odd], options)
     assert fast == slow
 
 
 def test_plain_dicts_are_not_read_key_by_key(monkeypatch):
     rows = [{"y": k % 2, "n": k / 7, "city": f"c{k % 5}"} for k in range(50)]
-    monkeypatch.delattr(dict_batches, "dict_blocks")
+    monkeypatch.delattr(dicts, "dict_blocks")
     chosen = ReadOptions(bits=8, label="y")
     blocks = list(batched_blocks(enumerate(rows, 1), Columns(chosen), Problems(), None, "dicts", {}))
     assert sum(map(len, blocks)) == 50

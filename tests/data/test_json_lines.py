@@ -4,6 +4,7 @@ import io
 import json
 import random
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,11 +14,12 @@ from hypothesis import strategies as st
 from forel import Settings, train
 from forel.data import concatenate, read
 from forel.data.features.kinds import OrderedKinds
+from forel.data.labels import ClassNames
 from forel.data.options import ReadOptions
 from forel.data.parsers import json_lines
 from forel.data.parsers.columns import Columns
 from forel.data.parsers.dicts import JsonDicts, dict_blocks
-from forel.data.parsers.label_cells import dicts_with_numbers
+from forel.data.parsers.label_codes import LabelCodes
 from forel.data.pipeline import ordered_blocks
 from forel.data.problems import Problems
 from forel.data.reader import names_for
@@ -32,11 +34,11 @@ OPTIONS = (
     {"label": "y", "importance": "w", "ignore": ["in", "n"]},
     {"label": "y", "keep": ["city", "n", "tags"]},
     {"label": "n", "categories": ["y", "w", "city", "in"], "names": True},
-    {"label": "y", "log": ["n"], "bucket": ["w:2"]},
-    {"label": "y", "log": ["n"], "bucket": ["w"], "names": True},
-    {"label": "y", "interactions": ["ci", "city*tags", "n*w"], "bucket": ["w"]},
+    {"label": "y", "log": ["n"]},
+    {"label": "y", "log": ["n", "w"], "names": True},
+    {"label": "y", "interactions": ["ci", "city*tags", "n*w"], "log": ["w"]},
     {"label": "y", "interactions": ["city*in", "tags*in"], "names": True},
-    {"label": "y", "entry_names": True, "bucket": ["w"]},
+    {"label": "y", "entry_names": True, "log": ["w"]},
     {"label": "y", "kinds": {"city": "number", "n": "category", "w": "either"}},
     {"label": "y", "log": ["n"], "strict": False},
     {"label": "y", "importance": "y"},
@@ -44,6 +46,8 @@ OPTIONS = (
     {"label": "n", "positive": "-1"},
     {"label": "flag", "unlabelled": True},
     {"label": "city", "unlabelled": True},
+    {"label": "city", "names": True},
+    {"label": "n", "classes": "auto"},
     {"label": "y", "bits": 2, "names": True},
 )
 ROWS = [
@@ -64,15 +68,13 @@ def reference(data, size=1 << 20, **keywords):
     columns = Columns(options, options.kinds)
     text = chunks(io.BytesIO(data), size, problems, "stream", limit=options.longest_line("jsonl"))
     items = JsonDicts(text, problems, "stream")
+    labels = LabelCodes(columns)
     if columns.label is not None:
-        held = list(items)
-        known = options.unlabelled or options.positive
-        labels = [one.get(columns.label) for _, one in held if isinstance(one, dict)]
-        first = next((label for label in labels if label is not None), None)
-        # Words are malformed where the first label is a number.
-        items = dicts_with_numbers(held, columns, kinds, []) if isinstance(first, str) or known else iter(held)
-    blocks = dict_blocks(items, columns, problems, names, "stream", kinds)
-    return concatenate(list(blocks)), names, {**options.kinds, **kinds}, problems
+        items = labels.encode_all(items, kinds)
+    block = concatenate(list(dict_blocks(items, columns, problems, names, "stream", kinds)))
+    if labels.classes:
+        block = replace(block, labels=ClassNames("auto").number(block.labels, tuple(labels.classes)))
+    return block, names, {**options.kinds, **kinds}, problems
 
 
 def bits_of(block):
@@ -217,7 +219,7 @@ ODD = (
 )
 ODD_OPTIONS = (
     {}, {"names": True, "label": "y", "importance": "w"}, {"ignore": ["a"]}, {"keep": ["b"]}, {"bits": 1},
-    {"categories": list("abcdefg")}, {"log": ["a"], "bucket": ["b", "c"]}, {"kinds": dict.fromkeys("abc", "number")},
+    {"categories": list("abcdefg")}, {"log": ["a", "b", "c"]}, {"kinds": dict.fromkeys("abc", "number")},
     {"kinds": dict.fromkeys("abc", "category")}, {"log": ["a"], "strict": False}, {"interactions": ["ab", "a:"]},
     {"entry_names": True}, {"names": True, "interactions": ["a*b"]},
 )  # fmt: skip
@@ -287,6 +289,29 @@ def test_ordinary_lines_are_read_by_compiled_code(monkeypatch):
     assert slow_lines(monkeypatch, lambda: list(read(io.BytesIO(data), "jsonl", label="y", importance="w"))) == 0
 
 
+def test_labels_that_are_words_are_read_by_compiled_code(monkeypatch):
+    words = [f"w{k % 70}" if k % 3 else f'a "quoted" w\u00f6rd {k % 30}' for k in range(400)]
+    data = b"".join(b'{"x": %d, "y": %s}\n' % (k, json.dumps(word).encode()) for k, word in enumerate(words))
+    given = ({}, {"positive": "w2"}, {"classes": "auto"}, {"unlabelled": True, "kinds": {"y": "classes"}})
+    for options in given:
+        assert (
+            slow_lines(monkeypatch, lambda options=options: list(read(io.BytesIO(data), "jsonl", label="y", **options)))
+            == 0
+        )
+        for size in (300, 1 << 20):
+            check(data, size, label="y", names=True, **options)
+
+
+def test_labels_of_words_mixed_with_numbers_and_booleans():
+    rows = ['"7"', "7", "7.0", "70e-1", "true", '"True"', "1", "null", '" 7 "', '"x"', "123456789", '"NA"', '""', "0.1"]
+    data = "".join(f'{{"a": 1, "y": {row}}}\n' for row in ('"w"', *rows, *rows)).encode()
+    for options in ({}, {"positive": "7"}, {"positive": "1"}, {"positive": "123456789"}, {"classes": "auto"}):
+        for size in (1, 60, 1 << 20):
+            check(data, size, label="y", **options)
+    (block,) = read(io.BytesIO(data), "jsonl", label="y", positive="123456789")
+    assert np.nansum(block.labels) == 2
+
+
 def test_tables_of_keys_grow(monkeypatch):
     wide = {f"k{k}": k for k in range(3000)} | {"deep": {f"k{k}": k for k in range(3000)}}
     many = [{f"k{k + j}": 1, "in": {f"n{k}": 2}} for k in range(0, 9000, 3) for j in range(3)]
@@ -323,7 +348,7 @@ def test_kinds_in_order_of_tasks():
     assert list(found.items()) == [("a", "either"), ("z", "either"), ("b", "number"), ("c", "number")]
 
 
-@pytest.mark.parametrize("options", [{}, {"interactions": ["city*in"]}, {"log": ["n"], "bucket": ["w"]}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"interactions": ["city*in"]}, {"log": ["n", "w"]}], ids=str)
 def test_any_number_of_threads_and_block_size(options):
     data = b"".join(LINES + b'{"a": 1, "a": 2}\n{"y": 3, \n' for _ in range(40))
     whole = None

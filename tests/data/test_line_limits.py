@@ -231,7 +231,6 @@ def test_generate_writes_the_format_of_the_suffix(tmp_path):
         assert done.exit_code == 2
         assert "expected a name that ends in .vw or .csv" in done.output
         assert not (tmp_path / name).exists()
-        assert generate(name, "--format", "vw").exit_code == 0
 
 
 def test_sources_are_read_as_utf_8_in_every_locale(tmp_path):

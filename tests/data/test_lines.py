@@ -4,7 +4,7 @@ import codecs
 import io
 import pathlib
 import re
-from functools import cache, partial
+from functools import cache
 
 import numba
 import numpy as np
@@ -238,15 +238,6 @@ def test_the_valid_files_are_valid(form):
     assert not bad
 
 
-def test_ids_may_begin_with_one():
-    found = examples(read(io.BytesIO(VALID["svmlight"]), "svmlight", bits=BITS, zero_based=False))
-    one_based = partial(reference_parsers.svmlight_line, shift=1)
-    same(found, reference_parsers.read(VALID["svmlight"], one_based, BITS)[0])
-    for kept in (True, "auto"):
-        reader = read(io.BytesIO(b"1 0:3 7:2"), "svmlight", zero_based=kept)
-        assert concatenate(reader).indices.tolist() == [0, 7]
-
-
 @pytest.mark.parametrize("form", PARSERS)
 def test_a_byte_order_mark_is_not_part_of_the_first_label(form):
     check(form, b"\xef\xbb\xbf" + VALID[form])
@@ -321,7 +312,6 @@ PROBLEMS = [
     ("svmlight", b"1 3\n", 1, 4, "got the end of the line, expected ':' and a value after the id"),
     ("svmlight", b"1 3:nan\n", 1, 5, "got 'nan', expected a number"),
     ("svmlight", b"1 qid:x 3:1\n", 1, 7, "got 'x', expected a whole number after qid:"),
-    ("svmlight", b"1 1:2\n1 0:1\n", 2, 3, "got '0:1', expected an id of at least 1, or zero_based=True"),
 ]
 
 
@@ -330,7 +320,7 @@ def test_an_error_names_file_line_column_and_expectation(form, text, line, colum
     path = tmp_path / f"data.{form}"
     path.write_bytes(text)
     with pytest.raises(Malformed) as caught:
-        list(read(path, zero_based=False))
+        list(read(path))
     assert str(caught.value).startswith(f"{path}, line {line}, column {column}: ")
     assert sentence in str(caught.value)
     assert (caught.value.line, caught.value.column) == (line, column)

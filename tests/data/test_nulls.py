@@ -20,7 +20,7 @@ OPTIONS = (
     {},
     {"importance": "w"},
     {"categories": ["n"]},
-    {"log": ["n"], "bucket": ["w"]},
+    {"log": ["n", "w"]},
     {"text": ["note"], "date": ["when"]},
     {"interactions": ["city*n"]},
     {"slices": ["city", "n"]},

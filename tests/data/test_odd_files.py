@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from forel.data import Malformed, read
-from forel.data.pieces import pieces_of
 from forel.data.pipeline import ordered_blocks
 
 _spec = importlib.util.spec_from_file_location("odd_files", pathlib.Path(__file__).with_name("odd_files.py"))
@@ -56,8 +55,6 @@ def test_text_of_other_encodings_is_that_of_utf_8(encoding, tmp_path):
     path.write_bytes(text.encode(encoding))
     reader = read(str(path), encoding=encoding, block_bytes=10_000)
     assert np.array_equal(np.concatenate([block.indices for block in reader]), wanted)
-    (piece,) = pieces_of(reader)
-    assert piece.stop is None
 
 
 def test_encodings_that_are_none_are_refused(tmp_path):

@@ -12,15 +12,15 @@ from forel.data.options import LENIENT, MEANING, STORED, ReadKeywords
 NAMES = [one.name for one in fields(ReadOptions)]
 CHANGED = ReadOptions(
     format="csv", bits=10, label="y", importance="w", positive="yes", keep=["a", "b"], ignore=["c"],
-    categories=["a"], log=["b"], bucket=["d", "e:4"], interactions=["ab", ("a", "b")],
-    zero_based=False, constant=True, kinds={"a": "category"},
+    categories=["a"], log=["b"], interactions=["ab", ("a", "b")],
+    constant=True, kinds={"a": "category"},
     separator=";", header=False, missing=["-"], decimal=",",
     unlabelled=True, unweighted=True, strict=False, tags=True, names=True, on_error="skip", block_bytes=500,
     line_limit=1000,
 )  # fmt: skip
 # Chosen by commands, or internal to them.
 NOT_ON_COMMAND_LINE = {
-    "zero_based", "constant", "kinds", "unlabelled", "unweighted", "strict", "tags", "columns", "entry_names",
+    "constant", "kinds", "unlabelled", "unweighted", "strict", "tags", "columns", "entry_names",
     "block_bytes",
 }  # fmt: skip
 PARAMETERS = {"form": "format"}
@@ -43,14 +43,13 @@ def test_json_gives_options_back(name):
 def test_the_stored_form_of_options_is_unchanged():
     assert STORED == (
         "encoding", "bits", "label", "importance", "positive", "classes", "keep", "ignore", "categories", "log",
-        "bucket", "text", "ngram", "date", "char_ngram", "separator", "header", "missing", "decimal",
-        "interactions", "zero_based", "constant", "kinds",
+        "text", "ngram", "date", "char_ngram", "separator", "header", "missing", "decimal",
+        "interactions", "constant", "kinds",
     )  # fmt: skip
     assert ReadOptions().stored == {"bits": 22}
     assert CHANGED.stored == {
         "bits": 10, "label": "y", "importance": "w", "positive": "yes", "keep": ["a", "b"], "ignore": ["c"],
-        "categories": ["a"], "log": ["b"], "bucket": ["d", "e:4"], "interactions": ["ab", ["a", "b"]],
-        "zero_based": False,
+        "categories": ["a"], "log": ["b"], "interactions": ["ab", ["a", "b"]],
         "separator": ";", "header": False, "missing": ["-"], "decimal": ",",
         "constant": True, "kinds": {"a": "category"},
     }  # fmt: skip
@@ -59,7 +58,6 @@ def test_the_stored_form_of_options_is_unchanged():
 def test_what_examples_mean_does_not_depend_on_lenience():
     assert not set(MEANING) & set(LENIENT)
     assert set(MEANING) == {*STORED, "format", "columns"} - {"constant"}
-    assert CHANGED.meaning["bucket"] == ["d:1", "e:4"]
     assert ReadOptions(unlabelled=True, strict=False).meaning == ReadOptions().meaning
 
 

@@ -130,7 +130,7 @@ def test_equal_slots_are_summed():
         ({"text": ["m"], "ngram": 9}, "ngram: got 9, expected 1 to 8 words"),
         ({"text": ["m"], "char_ngram": "5-3"}, "char_ngram: got '5-3', expected numbers of characters from 1 to 32"),
         ({"text": ["m"], "char_ngram": "x"}, "char_ngram: got 'x', expected numbers of characters, such as 3-5"),
-        ({"text": ["m"], "categories": ["m"]}, "categories, log, bucket, text, date: got 'm', expected one of these"),
+        ({"text": ["m"], "categories": ["m"]}, "categories, log, text, date: got 'm', expected one of these"),
         ({"text": ["m"], "interactions": ["ab"]}, "interactions: got .*, expected none with text or dates"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Logarithms and buckets of numeric columns: the same in every format, and invalid input."""
+"""Logarithms of numeric columns: the same in every format, and invalid input."""
 
 import io
 import json
@@ -7,33 +7,14 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from forel.data import read, slot
-from forel.data.features.transforms import buckets, signed_log1p
+from forel.data.values import signed_log1p
 from reference_parsers import examples, same
 
 NUMBERS = st.floats(-(2.0**100), 2.0**100)
-
-
-@given(st.lists(NUMBERS, min_size=1, max_size=20), st.integers(1, 9))
-@example([1.0, 2.0, -2.0, math.nextafter(2.0, 0), 0.0, -0.0, 5e-324], 1)
-@example([2.0**0.5, math.nextafter(2.0**0.5, 0), 2.0**1.5, 2.0**-0.5], 2)
-def test_a_number_is_within_the_range_in_the_name_of_its_bucket(values, per):
-    names, which = buckets(values, per)
-    assert len(set(names)) == len(names)
-    for x, k in zip(values, which, strict=True):
-        if x == 0:
-            assert names[k] == "0"
-            continue
-        low, high = (float(word) for word in names[k].split(".."))
-        assert min(low, high) * (1 - 1e-3 * np.sign(x)) <= x <= max(low, high) * (1 + 1e-3 * np.sign(x))
-        # The reference, exactly: the largest power of two, by halves of a doubling and so on, that is not above |x|.
-        place = math.floor(per * math.log2(abs(x)))
-        place += (2.0 ** ((place + 1) / per) <= abs(x)) - (2.0 ** (place / per) > abs(x))
-        if abs(x) > 1e-300:
-            assert abs(low) == float(f"{2.0 ** (place / per):.4g}")
 
 
 @given(NUMBERS)
@@ -47,33 +28,31 @@ ROWS = [{"p": 3.0, "q": 100.0, "c": "x"}, {"p": -5.5, "q": None, "c": "y"}, {"p"
 def test_every_form_has_the_same_features():
     text = "p,q,c\n" + "".join(",".join("" if v is None else str(v) for v in row.values()) + "\n" for row in ROWS)
     lines = b"".join(json.dumps(row).encode() + b"\n" for row in ROWS)
-    words = ["2..4", "-4..-8", "0"]
     for source in (ROWS, io.BytesIO(text.encode()), io.BytesIO(lines), pa.Table.from_pylist(ROWS)):
-        reader = read(source, bits=18, bucket=["p"], log=["q"], names=True)
+        reader = read(source, bits=18, log=["p", "q"], names=True)
         wanted = []
-        for row, word in zip(ROWS, words, strict=True):
-            found = {slot(word, "p", 18): 1.0, slot(row["c"], "c", 18): 1.0}
+        for row in ROWS:
+            logarithm = np.float32(math.copysign(math.log1p(abs(row["p"])), row["p"]))
+            found = {slot("p", bits=18): logarithm, slot(row["c"], "c", 18): 1.0}
             if row["q"] is not None:
                 found[slot("q", bits=18)] = np.float32(math.log1p(row["q"]))
             wanted.append((np.float32(np.nan), np.float32(1), b"", found))
         same(examples(reader), wanted)
-        assert {reader.names[k] for k in reader.names} == {"p^2..4", "p^-4..-8", "p^0", "q", "c^x", "c^y"}
+        assert {reader.names[k] for k in reader.names} == {"p", "q", "c^x", "c^y"}
 
 
 def test_values_that_are_not_numbers_raise():
     with pytest.raises(ValueError, match=r"log: got 'column c of type string', expected numbers"):
         list(read(pa.Table.from_pylist(ROWS), log=["c"]))
-    reader = read(ROWS, bucket=["c"], on_error="skip")
+    reader = read(ROWS, log=["c"], on_error="skip")
     assert list(reader) == []
     assert reader.problems.messages[0] == "dicts, line 1, column 'c': got str 'x', expected a number, or null"
-    reader = read(io.BytesIO(b"c,d\nx,1\n3,1\n"), "csv", bucket=["c"], on_error="skip")
+    reader = read(io.BytesIO(b"c,d\nx,1\n3,1\n"), "csv", log=["c"], on_error="skip")
     assert sum(map(len, reader)) == 1
     assert "line 2, column 'c': got 'x', expected a number" in reader.problems.messages[0]
     for wrong, message in [
         ({"log": ["z"]}, "log: got 'z', expected one of the columns p, q, c"),
-        ({"bucket": ["z:3"]}, "bucket: got 'z', expected one of the columns"),
-        ({"bucket": ["p:99"]}, "bucket: got 'p:99', expected 1 to 64"),
-        ({"bucket": ["p"], "log": ["p"]}, "categories, log, bucket, text, date: got 'p', expected one of these"),
+        ({"categories": ["p"], "log": ["p"]}, "categories, log, text, date: got 'p', expected one of these"),
     ]:
         with pytest.raises(ValueError, match=message):
             list(read(pa.Table.from_pylist(ROWS), **wrong))

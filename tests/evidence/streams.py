@@ -49,3 +49,20 @@ def log_evidence(x, low, high, mean, count=12):
         top = max(logs)
         found.append(top + math.log(sum(math.exp(one - top) for one in logs) / count))
     return np.array(found)
+
+
+def log_evidence_of_weighted(x, w, low, high, mean):
+    """The logarithm of the e-value of weighted numbers after each row, row by row."""
+    found, total, variation, weight, largest = [], 0.0, 0.0, 0.0, 0.0
+    for value, each in zip(x, w, strict=True):
+        center = total / weight if weight else (low + high) / 2
+        total, variation, weight = total + each * value, variation + (each * (value - center)) ** 2, weight + each
+        largest = max(largest, each)
+        e = 0.0
+        for k in range(12):
+            rate, width = 1e-4 * 9000 ** (k / 11) / ((high - low) * w[0]), (high - low) * largest
+            if rate * width < 1:
+                cost = (-math.log(1 - width * rate) - width * rate) / width**2
+                e += math.exp(rate * (total - weight * mean) - cost * variation) / 12
+        found.append(math.log(e) if e else -math.inf)
+    return np.array(found)

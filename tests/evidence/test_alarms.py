@@ -61,6 +61,54 @@ def test_changes_are_found_where_they_are():
         assert "1,000,000 rows is expected" in alarms.sentence()
 
 
+def detectors():
+    """Other detectors, as functions from losses to the rows of their alarms: river's, and one that always fires."""
+    drift = pytest.importorskip("river.drift")
+
+    def of(new):
+        def rows(losses):
+            one, found = new(), []
+            for row, loss in enumerate(losses.tolist(), 1):
+                one.update(loss)
+                if one.drift_detected:
+                    found.append(row)
+            return found
+
+        return rows
+
+    def ours(losses):
+        alarms = Alarms(EVERY)
+        alarms.add(losses)
+        return [one.row for one in alarms.found]
+
+    return {
+        "forel": ours, "ADWIN": of(drift.ADWIN), "Page-Hinkley": of(drift.PageHinkley),
+        "always": lambda losses: list(range(1, losses.size + 1)),
+    }  # fmt: skip
+
+
+def test_other_detectors_take_losses_that_fall_for_a_change():
+    rng, runs, at = np.random.default_rng(4), 5, 2 * EVERY
+    names = list(detectors())
+    still, falling, right = (dict.fromkeys(names, 0) for _ in range(3))
+    for _ in range(runs):
+        losses = rng.exponential(0.3, 2 * at)
+        learning = losses * np.geomspace(3, 0.3, losses.size)
+        changed = losses * np.where(np.arange(losses.size) < at, 1.0, 2.5)
+        for name, rows in detectors().items():
+            still[name] += len(rows(losses))
+            falling[name] += len(rows(learning))
+            found = rows(changed)
+            right[name] += any(at < row <= at + 600 for row in found) and not any(row <= at for row in found)
+    expected = runs * losses.size / EVERY  # at most, by the stated rate
+    assert still["forel"] < expected
+    assert falling["forel"] < expected
+    assert right["forel"] == runs
+    # One that always fires finds every change, and never by itself. The others take losses that fall for a change.
+    assert (still["always"], right["always"]) == (runs * losses.size, 0)
+    assert min(falling["ADWIN"], falling["Page-Hinkley"]) > expected / 2 >= 10 * falling["forel"]
+
+
 def test_blocks_give_the_same_bits_and_alarms_are_returned_once():
     rng = np.random.default_rng(2)
     losses = rng.exponential(0.3, 9000) * (1 + 2 * (np.arange(9000) // 1500 % 2))

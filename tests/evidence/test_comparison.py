@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from forel.evidence import Comparison
-from tests.evidence.streams import RUNS, allowed, log_evidence, nulls
+from forel.evidence.comparison import DECIDED
+from tests.evidence.streams import ROWS, RUNS, allowed, log_evidence, nulls
 
 
 def losses_of(difference):
@@ -24,8 +25,20 @@ def test_the_worst_moment_to_stop_is_no_better_than_stated():
             # Looked at after every row, by the row that decided: A is not better at any of them.
             compared = Comparison()
             compared.add(*losses_of(np.clip(x, -0.5, 0.5) * 8))
-            wrong[name] = wrong.get(name, 0) + (compared.decided_after is not None and compared.state[4] > 0)
+            wrong[name] = wrong.get(name, 0) + (compared.decided_after is not None and compared.state[DECIDED][1] > 0)
     assert max(wrong.values()) <= allowed(0.025), wrong
+
+
+def test_a_t_test_with_a_look_after_every_row_is_wrong_far_more_often():
+    """A control: under the same nulls, with as many looks, these counts do tell a statement that is false."""
+    rng, wrong, rows = np.random.default_rng(0), {}, np.arange(1, ROWS + 1)
+    for _ in range(RUNS):
+        for name, x in nulls(rng):
+            mean = np.cumsum(x) / rows
+            variance = np.maximum(np.cumsum(x * x) / rows - mean**2, 1e-12)
+            wrong[name] = wrong.get(name, 0) + bool((mean[30:] > 1.96 * np.sqrt(variance / rows)[30:]).any())
+    assert sum(count > allowed(0.025) for count in wrong.values()) >= 4, wrong
+    assert max(wrong.values()) > 0.7 * RUNS
 
 
 def test_right_probabilities_are_refuted_at_most_as_often_as_stated():

@@ -1,10 +1,12 @@
 """Confidence sequences: against a slow twin, and looked at after every row."""
 
+import math
+
 import numpy as np
 import pytest
 
 from forel.evidence import MeanSequence
-from tests.evidence.streams import ROWS, RUNS, allowed, log_evidence, nulls
+from tests.evidence.streams import ROWS, RUNS, allowed, log_evidence, log_evidence_of_weighted, nulls
 
 
 def test_the_interval_is_where_the_evidence_is_small():
@@ -42,7 +44,7 @@ def test_no_null_is_rejected_more_often_than_stated_with_a_look_after_every_row(
         for name, x in nulls(rng):
             x = np.clip(x, -0.5, 0.5)
             one.state[:] = 0
-            rejected = [one.proves(sums, variation).any() for _, sums, variation in one.follow(x)]
+            rejected = [one.proves(sums.total, sums).any() for sums in one.follow(x)]
             wrong[name] = wrong.get(name, 0) + any(rejected)
     assert len(wrong) == 7
     assert max(wrong.values()) <= allowed(0.05), wrong
@@ -54,6 +56,50 @@ def test_a_mean_that_is_not_in_the_interval_is_found():
         one = MeanSequence(-0.5, 0.5)
         one.add(np.clip(rng.normal(0.05, 0.1, ROWS), -0.5, 0.5))
         assert one.interval()[0][0] > 0.03
+
+
+def test_weighted_numbers_have_the_evidence_of_the_twin():
+    rng = np.random.default_rng(5)
+    x, w = rng.beta(2, 5, 400), np.exp(rng.normal(size=400))
+    w[300:] *= 3
+    once, blocks = MeanSequence(0, 1, level=0.1), MeanSequence(0, 1, level=0.1)
+    once.add(np.append(x, 1.0), weights=np.append(w, 0.0))
+    for part in np.array_split(np.arange(400), 9):
+        blocks.add(x[part], weights=w[part])
+    assert np.array_equal(once.state, blocks.state)
+    (low,), (high,) = once.interval()
+    assert once.means[0] == pytest.approx(w @ x / w.sum())
+    assert low < once.means[0] < high
+    for values, ends, mean in ((x, (0, 1), low), (-x, (-1, 0), -high)):
+        assert log_evidence_of_weighted(values, w, *ends, mean)[-1] == pytest.approx(math.log(20), abs=1e-6)
+    (sums,) = MeanSequence(0, 1, level=0.1).follow(x, weights=w)
+    twin = log_evidence_of_weighted(x, w, 0, 1, 0.2)
+    assert once.proves(sums.total - 0.2 * sums.weight, sums).tolist() == (twin >= math.log(20)).tolist()
+    # A weight that is 10,000 times the first ends all rates.
+    once.add([0.5], weights=[1e6])
+    assert once.interval() == ([0], [1])
+
+
+@pytest.mark.parametrize("weights", ["lognormal", "growing", "after losses"])
+def test_no_null_of_weighted_numbers_is_rejected_more_often_than_stated(weights):
+    # Weights are chosen before their numbers: here also larger ones after a bad number, as an adversary would.
+    rng, one = np.random.default_rng(4), MeanSequence(-0.5, 0.5, level=0.1)
+    wrong = {}
+    for _ in range(RUNS):
+        for name, x in nulls(rng, 600):
+            if "early" in name or "follows" in name:  # whose weighted mean may be above 0
+                continue
+            x = np.clip(x, -0.5, 0.5)
+            before = np.append(0, x[:-1])
+            w = {
+                "lognormal": np.exp(rng.normal(size=x.size)),
+                "growing": np.geomspace(1, 300, x.size),
+                "after losses": np.where(before < 0, 5.0, 1.0),
+            }[weights]
+            one.state[:] = 0
+            rejected = [one.proves(sums.total, sums).any() for sums in one.follow(x, weights=w)]
+            wrong[name] = wrong.get(name, 0) + any(rejected)
+    assert max(wrong.values()) <= allowed(0.05), wrong
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1.5])

@@ -28,7 +28,7 @@ def turn(rng, frozen, growing) -> int:
     """Let four threads predict with one model and learn with another, and return how many calls they made."""
     rows = dicts(rng, ROWS)
     answers = [frozen.predict_proba_one(x) for x in rows]
-    labels, before = [f"class {rng.randrange(2)}" for _ in rows], growing._learner.lanes.rounds
+    labels, before = [f"class {rng.randrange(2)}" for _ in rows], growing._learner.state.rounds
 
     def work(start):
         for k in range(start, start + ROWS):
@@ -39,7 +39,7 @@ def turn(rng, frozen, growing) -> int:
 
     together(*[lambda start=start: work(start) for start in range(0, ROWS, ROWS // THREADS)])
     learned = THREADS * len(range(0, ROWS, 4))
-    assert growing._learner.lanes.rounds == before + learned
+    assert growing._learner.state.rounds == before + learned
     return THREADS * ROWS + learned
 
 

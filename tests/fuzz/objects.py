@@ -86,7 +86,7 @@ class Session:
     def check(self):
         """Compare with a model that learned the same rows from plain objects, or only count where names lie."""
         learner = self.model._learner
-        assert learner.lanes.rounds == len(self.learned)
+        assert learner.state.rounds == len(self.learned)
         assert sorted(learner.names.values()) == list(range(1, len(learner.names) + 1))
         if self.lies:
             return

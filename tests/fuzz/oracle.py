@@ -21,7 +21,7 @@ MODELS = (
     r"(?: \((?:about )?(?P<several>[0-9,]+) slots? ha(?:s|ve) several names\))? "
     r"with weights (?:no larger than|up to (?P<factor>\d+) times as large as) (?:its own|those of the expert "
     r"(?P<expert>.+?)) \(in (?P<scaled>scaled )?norm"
-    rf"(?P<bias>, bias included|, with a bias within ±(?P<free>{NUMBER})|, with biases of norm at most {NUMBER})?\)"
+    r"(?P<bias>, bias included)?\)"
 )
 ADVICE = (
     r"(?:(?P<worse>no such model would have been better: look for drift)|"
@@ -112,26 +112,16 @@ def average(loss, margins, labels, importance):
     return float((importance * LOSSES[loss].value(margins, labels)).sum() / weight) if weight else 0.0
 
 
-def least_average(loss, features, labels, importance, norm, free_bias=None, ball="l2"):
+def least_average(loss, features, labels, importance, norm):
     """The smallest average loss found among models of at most this norm, by a convex solver and a few obvious ones.
 
-    The result is the loss of an actual model: an inaccurate solver can only hide a violation, never create one. With
-    ``free_bias`` the norm is that of all weights but the last, which is at most this large in absolute value. ``ball``
-    is the norm: "l2", "l1", or "box" for the largest absolute value.
+    The result is the loss of an actual model: an inaccurate solver can only hide a violation, never create one.
     """
-    order = {"l2": 2, "l1": 1, "box": np.inf}[ball]
     x = cp.Variable(features.shape[1])
     rows = importance > 0
-    tried = [np.zeros(features.shape[1])]
     scale = float(np.abs(features).max(initial=0.0)) or 1.0  # so that the solver's numbers are near 1
     objective = importance[rows] @ LOSSES[loss].expression(features[rows] / scale @ x, labels[rows])
-    within = [cp.norm(x, "inf" if ball == "box" else order) <= norm * scale]
-    if free_bias is not None:
-        within = [
-            cp.norm(x[:-1], "inf" if ball == "box" else order) <= norm * scale,
-            cp.abs(x[-1]) <= free_bias * scale,
-        ]
-    problem = cp.Problem(cp.Minimize(objective / (importance.sum() or 1.0)), within)
+    problem = cp.Problem(cp.Minimize(objective / (importance.sum() or 1.0)), [cp.norm(x) <= norm * scale])
     try:
         with warnings.catch_warnings(action="ignore"):  # inaccurate solutions are valid candidates too
             problem.solve(solver=cp.CLARABEL)
@@ -139,12 +129,8 @@ def least_average(loss, features, labels, importance, norm, free_bias=None, ball
     except cp.SolverError:
         found = None
     solved = [found / scale] if found is not None and np.isfinite(found).all() else []
-    for one in (*solved, *candidates(loss, features, labels, importance)):
-        inside = one if free_bias is None else one[:-1]
-        inside = inside * min(1.0, norm * (1 - 1e-15) / max(np.linalg.norm(inside, order), 1e-300))
-        if free_bias is not None:
-            inside = np.append(inside, np.clip(one[-1], -free_bias, free_bias))
-        tried.append(inside)
+    tried = [np.zeros(features.shape[1]), *solved, *candidates(loss, features, labels, importance)]
+    tried = [one * min(1.0, norm * (1 - 1e-15) / max(np.linalg.norm(one), 1e-300)) for one in tried]
     with np.errstate(over="ignore"):
         return min(average(loss, features @ one, labels, importance) for one in tried)
 
@@ -186,15 +172,14 @@ def certificate_violation(words, loss, features, labels, importance, own, learne
         return f"there were {len(labels)} rows"
     if abs(number(found["own"]) - own) > half_unit(found["own"]) + 1e-6 * (1 + abs(own)):
         return f"the learner had {own:.9g}"
-    free = None if found["free"] is None else number(found["free"])
     units = np.ones(features.shape[1]) if scales is None else scales
     # A weight times its scale is a weight of the feature divided by its scale.
     rows = np.divide(features, units, out=np.zeros_like(features), where=units > 0)
     sizes = np.asarray(learned, float) * units
-    norm = float(np.linalg.norm(sizes if free is None else sizes[:-1]))
+    norm = float(np.linalg.norm(sizes))
 
     def least(size):
-        return least_average(loss, rows, labels, importance, size, free)
+        return least_average(loss, rows, labels, importance, size)
 
     if "floor" in found.groupdict():
         why = floor_violation(found, own, least(int(found["factor"] or 1) * norm))

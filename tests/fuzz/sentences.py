@@ -178,10 +178,6 @@ def learner_violations(rng, loss, kind):
     words, learned, scales = model.summary(), learned_model(model, np.arange(FEATURES)), scales_of(X, settings)
     why = oracle.certificate_violation(words, loss, features, labels, weight, own, learned, scales)
     violations += [f"{words}: {why}"] if why else []
-    if settings.bias:
-        words = model.loss_floor().with_free_bias(float(rng.exponential()) if rng.random() < 0.5 else None).summary()
-        why = oracle.certificate_violation(words, loss, features, labels, weight, own, learned, scales)
-        violations += [f"{words}: {why}"] if why else []
     if settings.n_settings > 1:
         full = full_margins(settings, loss, X.astype(dtype).astype(float), labels, weight)
         violations += mixture_violations(model, loss, margins, each, full, labels, weight)

@@ -97,12 +97,12 @@ def names_and_rows_grow(rng):
     finally:
         done.set()
         watcher.join()
-    assert model._learner.lanes.rounds == THREADS * each
+    assert model._learner.state.rounds == THREADS * each
     if model.bits is None:
         names = model._learner.names
         assert len(names) == THREADS * (each - 1) + 1 + each + THREADS * each
         assert list(names.values()) == list(range(1, len(names) + 1))
-        assert len(model.weights) == len(names) < model._learner.lanes.features
+        assert len(model.weights) == len(names) < model._learner.state.features
 
 
 def beside_learning(learn, predict, states):
@@ -164,7 +164,7 @@ def copies_are_whole(rng):
 
     def answer(model):
         other = pickle.loads(pickle.dumps(model)) if rng.random() < 0.5 else copy.deepcopy(model)
-        return other.predict_proba_one(probe), other._learner.lanes.rounds
+        return other.predict_proba_one(probe), other._learner.state.rounds
 
     from forel.river import LinearClassifier
 
@@ -203,7 +203,7 @@ def rounds_are_counted(rng):
             lost.append(float(linear.learn(X, y)[0]))
             linear.progress(X, y)
             mixed.learn(X, y)
-            mixed.relearn(X, y)
+            mixed.progress(X, y, again=True)
             estimator.partial_fit(X, y, classes=[0, 1])
             estimator.predict(X)
 

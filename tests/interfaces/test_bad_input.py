@@ -308,7 +308,7 @@ def test_models_of_files_are_those_of_paths(tmp_path):
             restore(3)
 
 
-@pytest.mark.parametrize("option", ["ignore", "categories", "log", "bucket", "keep"])
+@pytest.mark.parametrize("option", ["ignore", "categories", "log", "keep"])
 def test_the_name_of_one_column_is_no_list_of_letters(option):
     rows = [{"age": 20 + k % 9, "a": 1.0, "g": 2.0, "e": 3.0, "y": k % 2} for k in range(40)]
     settings = forel.Settings(alpha=0.5)

@@ -17,7 +17,7 @@ import forel
 from forel.data.pieces import pieces_of, read_piece
 from forel.ray import RayWorkers, ray_workers
 from forel.ray.ray_workers import import_ray, read_groups, run_within
-from forel.training import by_key
+from forel.training import passes
 
 if importlib.util.find_spec("ray") is None:
     pytest.skip("Ray is not installed: pip install 'forel[ray]'", allow_module_level=True)
@@ -146,8 +146,8 @@ def test_a_killed_worker_costs_no_row_and_no_bit(address, files, tmp_path, inter
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="finds processes in /proc")
 def test_models_by_key_have_the_same_bytes_on_workers_of_which_some_are_killed(address, files, tmp_path, monkeypatch):
-    monkeypatch.setattr(by_key, "FEWEST", 60)
-    monkeypatch.setattr(by_key, "ROWS_PER_KEY", 1)
+    monkeypatch.setattr(passes, "FEWEST", 60)
+    monkeypatch.setattr(passes, "ROWS_PER_KEY", 1)
     options = {**options_of("csv"), "by": "city", "fallback": True, "certificate": True, "holdout": 7}
     alone = forel.train(files["csv"], ONE, **options)
     killed = []
@@ -167,8 +167,8 @@ def test_models_by_key_have_the_same_bytes_on_workers_of_which_some_are_killed(a
 
 
 def test_models_by_key_resume_on_other_workers(address, files, tmp_path, monkeypatch):
-    monkeypatch.setattr(by_key, "FEWEST", 60)
-    monkeypatch.setattr(by_key, "ROWS_PER_KEY", 1)
+    monkeypatch.setattr(passes, "FEWEST", 60)
+    monkeypatch.setattr(passes, "ROWS_PER_KEY", 1)
     options = {**options_of("csv"), "by": "city", "fallback": True, "certificate": True}
     alone = forel.train(files["csv"], ONE, **options)
     options |= {"checkpoint": tmp_path / "m.checkpoint", "checkpoint_every": 100, "resume": True}

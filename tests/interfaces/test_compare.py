@@ -2,6 +2,8 @@
 
 import json
 import math
+import os
+import pathlib
 
 import numpy as np
 import pytest
@@ -10,6 +12,9 @@ from typer.testing import CliRunner
 import forel
 from forel.cli.app import app
 from forel.learner.settings import Settings
+from tests.evidence.streams import log_evidence_of_weighted
+
+DATA = pathlib.Path(os.environ.get("FOREL_DATA", pathlib.Path(__file__).parents[3] / "shared" / "data"))
 
 
 def clicks(seed, rows, flip=False):
@@ -97,6 +102,45 @@ def test_predictions_give_the_same_as_their_models(files, tmp_path):
         assert found.comparison.interval() == pytest.approx(models.comparison.interval(), abs=1e-6)
 
 
+def test_importances_are_honoured_by_every_side(tmp_path):
+    rng = np.random.default_rng(7)
+    rows = [
+        {"site": f"s{rng.integers(5)}", "w": float(rng.choice([0.0, 0.5, 2.0, 8.0])), "click": int(rng.random() < 0.4)}
+        for _ in range(1200)
+    ]
+    y, w = (np.array([row[name] for row in rows], float) for name in ("click", "w"))
+    a, b = np.full(1200, 0.4), np.where(w > 0, 0.6, 0.4)
+    path = tmp_path / "rows.csv"
+    path.write_text("site,w,click\n" + "".join(f"{r['site']},{r['w']},{r['click']}\n" for r in rows))
+    options = {"label": "click", "importance": "w", "bits": 8}
+    found = forel.compare(a, b, path, slices="site", **options)
+    losses = [-np.log(np.where(y > 0, p, 1 - p)) for p in (a, b)]
+    means = [float(np.average(one, weights=w)) for one in losses]
+    assert found.losses == pytest.approx(means)
+    low, high = found.comparison.interval()
+    assert low < means[1] - means[0] < high
+    assert found.comparison.rows == (w > 0).sum()
+    assert "per unit of importance in log-loss" in str(found)
+    by_site = {one.value: one.rows for one in found.slices["site"]}
+    assert by_site == {f"s{k}": sum(r["w"] > 0 for r in rows if r["site"] == f"s{k}") for k in range(5)}
+    site, most = np.array([row["site"] for row in rows]), math.log(99)
+    for one in found.slices["site"]:  # the ends are where the evidence of the twin, row by row, is 2/0.05
+        some = (site == one.value) & (w > 0)
+        given = np.clip(losses[1] - losses[0], -most, most)[some], w[some]
+        assert log_evidence_of_weighted(*given, -most, most, one.low)[-1] == pytest.approx(math.log(40), abs=1e-6)
+        opposite = log_evidence_of_weighted(-given[0], given[1], -most, most, -one.high)
+        assert opposite[-1] == pytest.approx(math.log(40), abs=1e-6)
+    trained = forel.train(path, Settings(alpha=0.1), ignore=["w"], **options)
+    sides = forel.compare(Settings(alpha=0.1), a, path, ignore=["w"], **options)
+    assert sides.losses == pytest.approx((trained.report.loss, means[0]), rel=1e-6)
+    again = forel.compare(trained, a, path, importance="w", label="click", ignore=["w"])
+    assert again.losses == pytest.approx((trained.evaluate(path).report.loss, means[0]), rel=1e-6)
+    with pytest.raises(ValueError, match="importance: got 'different ones for a and b in row 0'"):
+        forel.compare(trained, a, path, label="click")
+    with pytest.raises(ValueError, match="only rows of importance 0"):
+        forel.compare(a[:2], b[:2], [{"w": 0, "y": 1}, {"w": 0, "y": 0}], label="y", importance="w")
+
+
 def test_settings_are_trained_side_by_side():
     rows = clicks(3, 800)
     found = forel.compare(Settings(alpha=0.5), Settings(alpha=1e-4), rows, label="click", bits=8)
@@ -133,7 +177,13 @@ def test_bad_input_is_named(a, b, source, message):
 
 
 def test_files_of_predictions_without_numbers_are_named(tmp_path):
-    texts = {"a.txt": "0.5\n0.5\n", "bad.txt": "0.5\nnan\n", "tags.txt": "0.5\ninf tag\n", "empty.txt": ""}
+    texts = {
+        "a.txt": "0.5\n0.5\n",
+        "bad.txt": "0.5\nnan\n",
+        "tags.txt": "0.5\ninf tag\n",
+        "empty.txt": "",
+        "word.txt": "0.5 a\nno\n",
+    }
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
 
@@ -145,6 +195,7 @@ def test_files_of_predictions_without_numbers_are_named(tmp_path):
     assert "row 2 of" in shown("bad.txt")
     assert "row 2 of" in shown("tags.txt")
     assert "empty.txt: " in shown("empty.txt")
+    assert "word.txt: got 'no', expected a prediction" in " ".join(shown("word.txt").split())
 
 
 def test_the_command_prints_a_sentence_json_and_a_page(files, tmp_path):
@@ -164,7 +215,7 @@ def test_the_command_prints_a_sentence_json_and_a_page(files, tmp_path):
     assert values["low"] > 0
     wrong = runner.invoke(app, ["compare", "alfa=1", "default", paths[2], "--label", "click"])
     assert wrong.exit_code
-    assert "got 'alfa', expected the name of a setting" in wrong.output
+    assert "got 'alfa=1', expected name=value of a setting" in wrong.output
 
 
 def test_equal_predictions_have_no_table_of_differences(tmp_path):
@@ -175,3 +226,15 @@ def test_equal_predictions_have_no_table_of_differences(tmp_path):
     assert shown.exit_code == 0, shown.output
     assert "neither is shown to be better" in shown.stdout
     assert "differ" not in shown.stdout
+
+
+@pytest.mark.parametrize("name", ["spambase.vw.gz", "rcv1_small.vw.gz", "elec2.csv.gz"])
+def test_the_default_is_shown_to_be_better_within_600_rows(name):
+    """On real data, against single settings, of which neither was tuned."""
+    if not (DATA / name).exists():
+        pytest.skip(f"needs {name} in ../shared/data or in the directory FOREL_DATA")
+    options = {"label": "class"} if name.startswith("elec2") else {}
+    for alpha in (0.05, 0.3):
+        found = forel.compare(None, Settings(alpha=alpha), str(DATA / name), **options)
+        assert found.comparison.better == "A"
+        assert found.comparison.decided_after <= 600

@@ -65,3 +65,39 @@ def test_a_malformed_line_ends_the_process_while_the_pipe_stays_open(form, tmp_p
         said = child.stderr.read().decode()
         assert (child.wait(60), said.count("\n")) == (2, 1), said
         assert said.startswith(f"forel: standard input, line {2 + (form == 'csv')}")
+
+
+@pytest.mark.parametrize("form", ["vw", "jsonl", "csv"])
+def test_a_skipped_line_is_answered_by_an_empty_line(form, tmp_path):
+    (tmp_path / "rows.vw").write_text("1 |site news\n0 |site shop\n" * 20)
+    rows = [{"site": "news", "size": 1.5, "click": 1}, {"site": "shop", "size": 2.5, "click": 0}] * 20
+    source, given = (tmp_path / "rows.vw", {}) if form == "vw" else (rows, {"label": "click"})
+    forel.train(source, forel.Settings(alpha=1.0), bits=8, **given).save(tmp_path / "m.forel")
+    command = [sys.executable, "-m", "forel", "predict", "-", "--model", str(tmp_path / "m.forel"), "--format", form]
+    command += ["--on-error", "skip"]
+    good = {"vw": "|site news\n", "jsonl": '{"site": "news", "size": 1}\n', "csv": "news,1\n"}[form]
+    bad = {"vw": "no bar\n", "jsonl": "{no\n", "csv": "a,b,c\n"}[form]
+    asked = [good, bad, bad, good, bad + bad, bad + good + bad + good, good, bad]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
+    ) as child:
+        child.stdin.write(b"site,size\n" if form == "csv" else b"")
+        for lines in asked:
+            child.stdin.write(lines.encode())
+            answers = ""
+            while answers.count("\n") < lines.count("\n"):
+                assert select.select([child.stdout], [], [], 60)[0], f"no answer to {lines!r}"
+                answer = os.read(child.stdout.fileno(), 1000)
+                assert answer, child.stderr.read()
+                answers += answer.decode()
+            answered = [bool(answer.strip()) for answer in answers.splitlines()]
+            assert answered == [line + "\n" == good for line in lines.splitlines()], lines
+        child.stdin.close()
+        assert child.wait(60) == 0
+        assert child.stdout.read() == b""
+        assert "Skipped 7 malformed examples" in child.stderr.read().decode()
+    text = ("site,size\n" if form == "csv" else "") + "".join(asked)
+    piped = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60)
+    assert [bool(line) for line in piped.stdout.splitlines()] == [
+        line + "\n" == good for line in text.splitlines()[form == "csv" :]
+    ]

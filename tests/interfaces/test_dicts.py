@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forel.data import concatenate
+from forel.data import ReadOptions, concatenate
 from forel.data import read as read_blocks
 from forel.river import LinearClassifier, LinearRegressor
-from forel.river.rows import Hashing, read_row
+from forel.river.rows import read_row
+from forel.store.row_reader import RowReader
 
 NAMES = st.one_of(
     st.text(max_size=9), st.integers(), st.booleans(), st.floats(), st.none(),
@@ -35,9 +36,10 @@ def test_names_and_values_are_those_of_the_dict(x):
 def test_hashed_rows_are_those_that_readers_of_files_read(rows, bits):
     rows = [{k: v for k, v in x.items() if isinstance(v, str) or abs(v) < 1e30} for x in rows]
     block = concatenate(read_blocks(rows, bits=bits, unlabelled=True, label="no such column"))
-    found = [read_row(x, Hashing(bits), np.dtype(np.float32)) for x in rows]
+    reader = RowReader(ReadOptions(bits=bits))
+    found = [read_row(x, reader, np.dtype(np.float32)) for x in rows]
     assert block.indices.tolist() == [slot for slots, _ in found for slot in slots]
-    assert block.values.tolist() == [value for _, values in found for value in values.tolist()]
+    assert block.values.tolist() == [value for _, values in found for value in values]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
@@ -122,9 +123,10 @@ def test_values_are_read_as_the_kind_of_the_column():
         (lambda X: X.to_numpy(), "X: got ndarray, expected a frame with the columns of fit"),
         (lambda X: X.drop(columns="plan"), "seen at fit time, yet now missing"),
         (lambda X: X.assign(age="old"), r"X\['age'\]: got words, expected numbers as in fit; convert the column"),
-        (lambda X: X.assign(age=np.nan), r"X\['age'\]: got nan in row 0, expected finite numbers; impute missing"),
+        (lambda X: X.assign(age=np.inf), r"X\['age'\]: got inf in row 0, expected finite numbers"),
         (lambda X: X[:0], "X: got a frame without rows, expected at least one"),
         (lambda X: X.assign(plan=pd.Timestamp("2024-01-01")), r"X\['plan'\]: got a column of type Datetime"),
+        (lambda X: X.assign(plan=pd.Timedelta(1)), r"X\['plan'\]: got a column of type Duration"),
     ],
 )
 def test_other_rows_are_refused_with_a_remedy(change, message):
@@ -145,6 +147,80 @@ def test_words_after_numbers_are_refused():
         FTRLClassifier(**ONE).fit(FRAME, Y[:-1])
     with pytest.raises(ValueError, match="could not convert string to float"):
         FTRLRegressor(**ONE).fit(FRAME, Y)
+
+
+WHEN = pd.date_range("2024-01-01", periods=COUNT, freq="7h").to_series(index=FRAME.index)
+GAPS = FRAME.assign(age=FRAME["age"].where(RNG.random(COUNT) < 0.8), when=WHEN.where(RNG.random(COUNT) < 0.8))
+
+
+@pytest.mark.parametrize("of", [lambda X: X, pl.from_pandas, pa.Table.from_pandas])
+@pytest.mark.parametrize("columns", [["age"], ["age", "when"], ["plan", "age", "when"]])
+def test_missing_numbers_and_dates_have_the_features_of_files(of, columns):
+    frame = GAPS[columns].reset_index(drop=True)
+    model = FTRLClassifier(**ONE, shuffle=False).fit(of(frame), Y)
+    options = {"label": "y", "names": True, "bits": 12}
+    trained = forel.train(frame.assign(y=Y), forel.Settings(**ONE), positive="stays", **options)
+    assert trained.predict(frame) == pytest.approx(model.predict_proba(of(frame))[:, 1], abs=1e-6)
+    assert {trained.names[k] for k in trained.names} == set(model.get_feature_names_out())
+
+
+def test_dates_without_a_time_have_no_hour_and_new_parts_of_dates_are_learned():
+    days = pl.DataFrame({"day": pl.date_range(pl.date(2024, 1, 1), pl.date(2024, 2, 28), eager=True)})
+    y = days["day"].dt.month().to_numpy() % 2
+    model = FTRLClassifier(**ONE).fit(days, y)
+    assert set(model.get_feature_names_out()) == {
+        "day", *(f"day^weekday={name}" for name in ("mon", "tue", "wed", "thu", "fri", "sat", "sun")),
+        "day^month=1", "day^month=2",
+    }  # fmt: skip
+    later = days.with_columns(pl.col("day").dt.offset_by("2mo"))
+    assert model.predict(later).shape == y.shape
+    model.partial_fit(later, y)
+    assert "day^month=4" in model.get_feature_names_out()
+    with pytest.raises(ValueError, match=r"X\['day'\]: got a column of type Int64, expected a date, as in fit"):
+        model.predict(days.with_columns(pl.lit(3, pl.Int64).alias("day")))
+
+
+def test_every_way_to_predict_knows_missing_values(tmp_path):
+    for model, rows in (
+        (FTRLClassifier(features="curves").fit(GAPS, Y), GAPS),
+        (FTRLClassifier(**ONE).fit(FRAME[["age", "rate"]], Y), GAPS[["age", "rate"]]),
+        (FTRLClassifier(features="curves").fit(FRAME[["rate"]].to_numpy(), Y), np.array([[np.nan], [0.5]])),
+    ):
+        forel.save(tmp_path / "m", model)
+        expected = model.predict_proba(rows)[:, 1]
+        assert np.isfinite(expected).all()
+        stored = forel.load(tmp_path / "m")
+        assert stored.predict(rows) == pytest.approx(expected, abs=1e-6)
+        if isinstance(rows, pd.DataFrame):
+            assert stored.predict_many(rows.to_dict("records")) == pytest.approx(expected, abs=1e-6)
+        assert estimator_of(stored).predict_proba(rows)[:, 1] == pytest.approx(expected, abs=1e-6)
+
+
+def test_missing_numbers_of_arrays_are_0():
+    X, empty = FRAME[["age", "rate"]].to_numpy(float), RNG.random((COUNT, 2)) < 0.2
+    expected = FTRLClassifier(**ONE).fit(np.where(empty, 0, X), Y)
+    for rows in (np.where(empty, np.nan, X), sparse.csr_array(np.where(empty, np.nan, X))):
+        model = FTRLClassifier(**ONE).fit(rows, Y)
+        assert model.coef_.tolist() == expected.coef_.tolist()
+        assert model.predict_proba(rows).tolist() == expected.predict_proba(np.where(empty, 0, X)).tolist()
+    with pytest.raises(ValueError, match="infinity"):
+        FTRLClassifier(**ONE).fit(np.where(empty, np.inf, X), Y)
+
+
+def test_missing_numbers_of_arrays_are_those_of_frames(tmp_path):
+    X = FRAME[["age", "rate"]].to_numpy(float) - 1.0
+    X[RNG.random((COUNT, 2)) < 0.3] = np.nan
+    X[:5, 0] = 0.0
+    array = FTRLClassifier(features="curves").fit(X, Y)
+    frame = FTRLClassifier(features="curves").fit(pd.DataFrame(X, columns=["x0", "x1"]), Y)
+    expected = frame.predict_proba(pd.DataFrame(X, columns=["x0", "x1"]))
+    assert array.predict_proba(X).tolist() == expected.tolist()
+    assert array.predict_proba(X.tolist()).tolist() == expected.tolist()
+    assert array.partial_fit(X[:9], Y[:9]).n_features_in_ == 2
+    with pytest.raises(ValueError, match="X has 3 features"):
+        array.predict(np.ones((2, 3)))
+    forel.save(tmp_path / "m", frame)
+    assert forel.load(tmp_path / "m").predict_many(X) == pytest.approx(expected[:, 1], abs=1e-6)
 
 
 def test_fit_begins_again():

@@ -104,22 +104,11 @@ def test_held_out_log_loss_is_close_to_logistic_regression():
     assert losses[0] == pytest.approx(mine.progressive_loss_, rel=0.05)
 
 
-def test_l1_gives_exact_zeros_which_sparsify_leaves_out():
+def test_l1_gives_exact_zeros():
     X, y = clicks()
     model = FTRLClassifier(alpha=0.3, l1=5.0).fit(X, y)
     zeros = int((model.coef_ == 0).sum())
     assert 30 < zeros < 60
-    dense = model.coef_
-    assert model.sparsify() is model
-    assert model.coef_.format == "csr"
-    assert model.coef_.nnz == 60 - zeros
-    assert np.array_equal(model.coef_.toarray(), dense)
-    model.partial_fit(X, y)  # goes on without densify, and the form stays
-    assert sparse.issparse(model.coef_)
-    assert isinstance(model.densify().coef_, np.ndarray)
-    assert isinstance(model.sparsify().fit(X, y).coef_, np.ndarray)
-    regressor = FTRLRegressor(alpha=0.3, l1=1.0).fit(X, y)
-    assert regressor.sparsify().coef_.nnz == np.count_nonzero(regressor.densify().coef_)
 
 
 def test_many_classes_are_one_model_each():
@@ -204,6 +193,23 @@ def test_fit_begins_anew_unless_warm_start():
     assert passes.progressive_loss_ == once.progressive_loss_
 
 
+def test_default_experts_make_a_few_passes_over_few_rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(7000, 2))
+    y = (X[:, 0] * X[:, 1] > 0) * 1
+    few = FTRLClassifier().fit(X[:600], y[:600])
+    once = FTRLClassifier(passes=1).fit(X[:600], y[:600])
+    assert (few.n_iter_, once.n_iter_, FTRLClassifier().fit(X, y).n_iter_) == (4, 1, 2)
+    assert few.progressive_loss_ == once.progressive_loss_  # of rows that were not learned from
+    assert few.guarantee_.loss == once.guarantee_.loss
+    losses = [log_loss(y[600:], model.predict_proba(X[600:])) for model in (few, once)]
+    assert losses[0] < losses[1]
+    for one in (FTRLClassifier(shuffle=False), FTRLClassifier(certified=True), FTRLClassifier(alpha=1.0)):
+        assert one.fit(X[:600], y[:600]).n_iter_ == 1
+    assert FTRLRegressor().fit(X[:600], y[:600]).n_iter_ == 1
+    assert FTRLClassifier().fit(sparse.csr_array(X[:600]), y[:600]).n_iter_ == 1
+
+
 def test_fit_shuffles_in_blocks_by_the_random_state_and_partial_fit_never(monkeypatch):
     X, y = clicks()
     weight = np.linspace(0, 1, 4000)
@@ -229,14 +235,14 @@ def test_rows_sorted_by_class_are_learned():
 
 
 def test_arrays_sparse_matrices_and_frames_are_the_same_rows():
-    X, y = clicks(500, 8)
-    model = FTRLClassifier().fit(X, y)
+    X, y = clicks(500, 8)  # in one pass: by default, more are made over columns than over sparse matrices
+    model = FTRLClassifier(passes=1).fit(X, y)
     wide = sparse.csr_matrix(X)
     wide.indptr, wide.indices = wide.indptr.astype(np.int64), wide.indices.astype(np.int64)
     for other in (X.toarray(), X.toarray().tolist(), X.astype(np.float64), sparse.csc_matrix(X), wide):
-        assert same(model, FTRLClassifier().fit(other, y))
+        assert same(model, FTRLClassifier(passes=1).fit(other, y))
     frame = pd.DataFrame(X.toarray(), columns=list("abcdefgh"))
-    named = FTRLClassifier().fit(frame, pd.Series(y))
+    named = FTRLClassifier(passes=1).fit(frame, pd.Series(y))
     assert same(model, named)
     assert named.feature_names_in_.tolist() == list("abcdefgh")
     with pytest.raises(ValueError, match="feature names should match"):

@@ -103,7 +103,7 @@ def test_json_of_other_commands_can_be_parsed(table, monkeypatch):
 
 
 def test_every_command_with_json_is_tried_here():
-    elsewhere = {"log", "replay"}  # tests/serve/test_commands.py
+    elsewhere = {"challengers", "log", "replay"}  # tests/serve/test_commands.py
     with_json = {name for name in COMMANDS | DEV if any(p.name == "as_json" for p in load_command(name).params)}
     assert with_json - elsewhere == {"train", "inspect", "evaluate", "explain", "peek", "survey", "compare"}
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from forel.learner.kernels.kernel import uncompiled_kernel
-from forel.learner.kernels.spec import KernelSpec
+from forel.learner.kernels.reference import KernelSpec
 from fuzz import process
 
 pytest.importorskip("river", reason="river is an extra: pip install 'forel[river]'")
@@ -110,7 +110,7 @@ def test_infinite_recursion_raises_and_the_model_continues():
     with pytest.raises(RecursionError):
         model.learn_one(x, 1.0)
     model.learn_one({"a": 1.0}, 1.0)
-    assert model._learner.lanes.rounds == 1
+    assert model._learner.state.rounds == 1
 
 
 def test_names_that_equal_the_same_name_are_refused():

@@ -4,7 +4,6 @@ import html
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -16,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from browser import found_by, needs_browser
 from forel.cli.outputs import Page
 from forel.data import read
 from forel.data.clicks import write_clicks
@@ -282,11 +282,11 @@ def test_a_place_that_cannot_be_written_to_is_refused_before_training(tmp_path):
         assert f"forel: --report: got {str(path)!r}, expected" in done.stderr
 
 
-def test_a_report_of_no_training_is_refused(tmp_path):
+def test_training_without_learning_is_refused(tmp_path):
     line = [sys.executable, "-m", "forel", "train", "a.vw", "-t", "-i", "m.forel", "--report", str(tmp_path / "r.html")]
     done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
-    assert "learns nothing" in done.stderr
+    assert "Vowpal Wabbit's -t: forel does not have it" in done.stderr
 
 
 def test_it_is_written_atomically(small, tmp_path):
@@ -314,7 +314,6 @@ def test_axes_show_all_numbers_between_ticks_that_differ(values):
     assert all(-1e-6 <= linear_axis("", values).position(v) <= 1 + 1e-6 for v in values)
 
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 # What a browser makes of the page in frames of several widths, written into the page around them.
 MEASURE = """
 const found = [];
@@ -405,10 +404,27 @@ def test_drawn_pairs_are_what_predictions_of_two_columns_do_not_add_up_to(curved
         rows = [{pair.first: a, pair.second: b, other: 0.25} for a in pair.first_knots for b in pair.second_knots]
         margins = margins_of_expert(model, rows).reshape(grid.shape)
         # What both add up to has no mixed differences, neither that of their curves nor that of the third column.
-        mixed = margins - margins[:1] - margins[:, :1] + margins[0, 0]
+        mixed = margins - margins.mean(axis=0) - margins.mean(axis=1)[:, None] + margins.mean()
         np.testing.assert_allclose(mixed, grid, atol=1e-5)
-        assert not grid[0].any()
-        assert not grid[:, 0].any()
+
+
+def test_curves_and_pairs_add_up_to_predictions(curved):
+    model, _ = curved[1]
+    curves = model.inspect(top=9).curves
+    by_name = {one.column: one for one in curves.columns}
+    assert len(curves.pairs) == 3
+    knots = {pair.first: pair.first_knots for pair in curves.pairs} | {
+        pair.second: pair.second_knots for pair in curves.pairs
+    }
+    places = list(np.ndindex(*(len(knots[name]) for name in CURVED)))[::7]
+    rows = [{name: knots[name][k] for name, k in zip(CURVED, place, strict=True)} for place in places]
+    shown = []
+    for row, place in zip(rows, places, strict=True):
+        at = dict(zip(CURVED, place, strict=True))
+        own = sum(np.interp(row[name], by_name[name].knots, by_name[name].values) for name in CURVED)
+        shown.append(own + sum(pair.values[at[pair.first]][at[pair.second]] for pair in curves.pairs))
+    margins = margins_of_expert(model, rows)
+    np.testing.assert_allclose(np.diff(margins), np.diff(shown), atol=2e-5)
 
 
 def test_curves_are_plotted_as_on_the_page(curved, small):
@@ -429,7 +445,7 @@ def test_curves_are_plotted_as_on_the_page(curved, small):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(BROWSER is None, reason="needs a browser: chromium, chromium-browser or google-chrome")
+@needs_browser
 @pytest.mark.parametrize("curves", [False, True])
 def test_the_page_fits_a_desktop_and_a_phone_browser(written, curved, curves, tmp_path):
     text = curved[1][1] if curves else written[1]
@@ -439,19 +455,8 @@ def test_the_page_fits_a_desktop_and_a_phone_browser(written, curved, curves, tm
     )
     around = f"<!DOCTYPE html><meta charset=utf-8>{frames}<pre id=found></pre>"
     (tmp_path / "around.html").write_text(f"{around}<script>onload = () => {{ {MEASURE} }}</script>", "utf-8")
-    line = [
-        BROWSER,
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--hide-scrollbars",
-        "--enable-logging=stderr",
-        "--dump-dom",
-    ]
-    line += [f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1400,1000", (tmp_path / "around.html").as_uri()]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
-    assert "CONSOLE" not in done.stderr
-    desktop, phone = json.loads(html.unescape(re.search(r'<pre id="found">(.*?)</pre>', done.stdout)[1]))
+    (desktop, phone), logged = found_by((tmp_path / "around.html").as_uri(), tmp_path / "profile")
+    assert not logged
     assert (desktop["width"], phone["width"]) == (1280, 390)
     for seen in (desktop, phone):
         assert seen["needed"] == seen["width"]

@@ -57,7 +57,7 @@ def test_one_dict_at_a_time_is_the_mixture_to_the_bit(make, settings, label, sca
     mixture = Learner(len(names), settings, dtype=np.float64, certified=True)
     rows = sparse([x for x, _ in data], names)
     mixture.learn(rows, [y for _, y in data], 1.0 + np.arange(len(data)) % 2)
-    assert model._learner.model.experts.mixture.ledger.array.tolist() == mixture.mixture.ledger.array.tolist()
+    assert model._learner.learner.mixture.ledger.array.tolist() == mixture.mixture.ledger.array.tolist()
     assert list(model.weights.values()) == mixture.weights[:, 0].tolist()
     assert model.intercept == mixture.bias[0]
     assert [model._learner.margins(x)[0] for x, _ in data] == mixture.margins(rows)[:, 0].tolist()
@@ -106,11 +106,11 @@ def test_new_classes_keep_what_was_learned_and_the_guarantee_holds_from_the_firs
 def test_hinges_of_several_classes_are_counted_as_before(interpreted):
     model = LinearClassifier(loss="hinge", l1=0.01)
     for k, (x, y) in enumerate(classes_of(60, 3)):
-        before = model._learner.model.experts.mixture.ledger.losses.copy()
+        before = model._learner.learner.mixture.ledger.losses.copy()
         first = y not in model.classes and len(model.classes) == 2
         model.learn_one(x, y)
         if first:
-            assert (model._learner.model.experts.mixture.ledger.losses >= 2 * before).all()
+            assert (model._learner.learner.mixture.ledger.losses >= 2 * before).all()
             assert k
     assert len(model.classes) == 3
     assert model.guarantee().measured <= model.guarantee().bound
@@ -130,7 +130,7 @@ def test_copies_and_frames_continue_as_the_model_does(interpreted):
     model.learn_one({"f1": 1.0}, "class 0")
     for each in (copied, many):
         each.learn_one({"f1": 1.0}, "class 0")
-        ledgers = [m._learner.model.experts.mixture.ledger.array.tolist() for m in (each, model)]
+        ledgers = [m._learner.learner.mixture.ledger.array.tolist() for m in (each, model)]
         assert ledgers[0] == pytest.approx(ledgers[1], rel=1e-12)
         assert each.predict_proba_one({"f2": 1.0}) == pytest.approx(model.predict_proba_one({"f2": 1.0}), rel=1e-12)
     proba = model.predict_proba_many(frame)
@@ -174,7 +174,7 @@ def test_predictions_during_learning_are_those_of_some_moment():
 
 
 def test_a_grid_of_one_setting_is_no_mixture():
-    assert LinearClassifier(alpha=0.1)._learner.model.experts is None
+    assert LinearClassifier(alpha=0.1)._learner.learner.mixture is None
     assert LinearClassifier(alpha=0.1).guarantee() is None
     assert isinstance(LinearRegressor()._learner, DictLearner)
 

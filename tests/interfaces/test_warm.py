@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import pytest
 from typer.testing import CliRunner
 
-from forel.cli import warm
+from forel.cli import dev
 from forel.cli.app import app
 
-NAMES = [(name, form) for form in warm.FORMATS for name in ("train", "predict", "evaluate", "convert")]
+NAMES = [(name, form) for form in dev.FORMATS for name in ("train", "predict", "evaluate", "convert")]
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def commands(monkeypatch, interpreted):
         done = CliRunner().invoke(app, command[3:])
         return SimpleNamespace(returncode=done.exit_code, stderr=done.stderr)
 
-    monkeypatch.setattr(warm, "ROWS", 4)
+    monkeypatch.setattr(dev, "ROWS", 4)
     monkeypatch.setattr(subprocess, "run", run)
     return found
 

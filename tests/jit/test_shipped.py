@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numba.core import codegen
 
-from forel.jit import CachedFunction, compiling, key, linking, shipped, sources
+from forel.jit import CachedFunction, key, linking, njit, shipped, sources
 
 pytestmark = [
     pytest.mark.skipif(not linking.possible(), reason="machine code is linked on Linux"),
@@ -35,7 +35,7 @@ def cached(asked, source="", decorated=False):
 
     def ask():
         asked.append(True)
-        return compiling.cached_njit(__file__)(total) if decorated else total
+        return njit()(total) if decorated else total
 
     return CachedFunction("total", sources(__file__) + source, ask)
 

@@ -7,7 +7,6 @@ import importlib.resources
 import io
 import json
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +17,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from browser import found_by, needs_browser
 from forel.cli.app import app
 from forel.lab import answer
 from forel.lab import server as module
@@ -371,7 +371,6 @@ def test_a_port_that_is_taken_is_named(server):
     assert f"--port: got {port}, expected one that can be opened, or 0 for any" in done.output
 
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 # In frames of two widths: drags the gradient, plays one more with the keyboard, chooses parts that do not fit together,
 # then parts that do, and measures the page.
 DRIVE = """
@@ -418,20 +417,17 @@ onload = async () => {
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(BROWSER is None, reason="needs a browser: chromium, chromium-browser or google-chrome")
+@needs_browser
 def test_the_page_is_played_in_a_desktop_and_a_phone_browser(tmp_path, monkeypatch):
     framed = module.POLICY.replace("frame-ancestors 'none'", "frame-ancestors 'self'; frame-src 'self'")
     monkeypatch.setattr(module, "POLICY", framed)
     with LabServer(0) as server:
         server.page = server.page.replace(b"</body>", f"<script>{DRIVE}</script></body>".encode())
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        line = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom"]
-        line += [f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1400,1000", "--hide-scrollbars"]
-        line += ["--virtual-time-budget=60000", server.url + "?adversary=you"]
-        done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
+        flag = "--virtual-time-budget=60000"
+        (desktop, phone), logged = found_by(server.url + "?adversary=you", tmp_path / "profile", flag)
         server.shutdown()
-    assert "Uncaught" not in done.stderr
-    desktop, phone = json.loads(html.unescape(re.search(r'<pre id="found">(.*?)</pre>', done.stdout)[1]))
+    assert not [one for one in logged if "Uncaught" in one]
     assert (desktop["width"], phone["width"]) == (1280, 390)
     for seen in (desktop, phone):
         assert seen["needed"] == seen["width"]

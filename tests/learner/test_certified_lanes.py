@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from forel.learner.certificate_sums import bounded_lanes, certified_lanes
+from forel.learner.certificate import bounded_lanes, certified_lanes
 from forel.learner.experts import Filter
 from forel.learner.grid import default_grid
 from forel.learner.learner import Learner

@@ -7,7 +7,7 @@ import pytest
 from numba import njit
 
 from forel.jit.specialize import specialize
-from forel.learner.kernels.intrinsics.exponents import binade
+from forel.learner.kernels.intrinsics.scalars import binade
 from forel.learner.kernels.kernel import HERE
 from forel.learner.learner import Learner
 from forel.learner.settings import Settings

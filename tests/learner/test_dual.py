@@ -124,12 +124,12 @@ def test_histograms_are_those_of_the_slopes(dtype, rate):
     margins = model.progress(X, y, weight).astype(float)
     for lane in range(2):
         sizes = np.abs(1 / (1 + np.exp(-margins[:, lane])) - y)
-        slopes = model.certificate(lane).points["l2"][0].slopes
+        slopes = model.certificate(lane).floors["l2"].points[0].slopes
         bins = np.minimum((64 * sizes**0.25).astype(int), 63)
         rel = 1e-12 if dtype == np.float64 else 1e-5
         assert slopes.weights == pytest.approx(np.bincount(bins, weight, minlength=64), rel=rel)
         assert slopes.totals == pytest.approx(np.bincount(bins, weight * sizes, minlength=64), rel=rel)
-        alone = model.select_setting(lane).certificate().points["l2"][0].slopes
+        alone = model.select_setting(lane).certificate().floors["l2"].points[0].slopes
         assert np.array_equal(alone.weights, slopes.weights)
         assert np.array_equal(alone.totals, slopes.totals)
 

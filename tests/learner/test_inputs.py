@@ -194,7 +194,7 @@ def test_held_out_rows_are_predicted_in_order_and_do_not_change_the_model(rate, 
     [
         (Rows(np.array([0, 1]), np.array([7]), np.ones(1, np.float32)), "X: got the column index 7, expected 0 to 2"),
         (Rows(np.array([0, 1]), np.array([-1]), np.ones(1, np.float32)), "X: got the column index -1"),
-        (Rows(np.array([0, 9]), np.array([1]), np.ones(1, np.float32)), "fewer indices or values than indptr counts"),
+        (Rows(np.array([0, 9]), np.array([1]), np.ones(1, np.float32)), "whose lengths do not match indptr"),
     ],
 )
 def test_rows_for_another_number_of_features_are_refused(rows, message):

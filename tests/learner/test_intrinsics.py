@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from forel.jit import private
 from forel.learner.kernels import intrinsics
-from forel.learner.kernels.intrinsics import gradients, plain, records, vectors
+from forel.learner.kernels.intrinsics import plain, vectors
 from forel.learner.kernels.kernel import compiled_kernel
 from forel.learner.layout import record_width
 from forel.learner.learner import Learner
@@ -41,8 +41,8 @@ def round_trip(home, parts):
 
 def three(parts):
     """Return a round trip by intrinsics, by plain Python, and by the plain implementations, compiled."""
-    fallback = SimpleNamespace(**{name: plain.compiled(name) for name in records.__all__})
-    by_intrinsics, by_fallback = (compiled(round_trip(home, parts)) for home in (records, fallback))
+    fallback = SimpleNamespace(**{name: plain.compiled(name) for name in vectors.__all__})
+    by_intrinsics, by_fallback = (compiled(round_trip(home, parts)) for home in (vectors, fallback))
     return by_intrinsics, round_trip(plain, parts), by_fallback
 
 
@@ -91,7 +91,7 @@ def gradient_adder(add):
 
 ADDERS = [
     gradient_adder(plain.add_gradients),
-    *(compiled(gradient_adder(each)) for each in (gradients.add_gradients, plain.compiled("add_gradients"))),
+    *(compiled(gradient_adder(each)) for each in (vectors.add_gradients, plain.compiled("add_gradients"))),
 ]
 
 
@@ -157,7 +157,7 @@ def test_intrinsics_that_cannot_be_built_are_replaced_by_plain_code(monkeypatch)
     found = intrinsics.available()
     intrinsics._available.cache_clear()
     assert found["allocate"].py_func is plain.allocate
-    assert found["gather_records"] is records.gather_records
+    assert found["gather_records"] is vectors.gather_records
 
 
 @pytest.mark.slow

@@ -19,7 +19,11 @@ ROWS, LABELS = np.eye(3), np.array([1.0, 0.0, 1.0])
 def test_one_model_and_a_mixture_have_the_same_interface(settings):
     model = Learner(3, settings, certified=True)
     assert model.learn(ROWS, LABELS).shape == (1,)
-    assert model.progress(ROWS, LABELS).shape == model.relearn(ROWS, LABELS).shape == model.margins(ROWS).shape
+    assert (
+        model.progress(ROWS, LABELS).shape
+        == model.progress(ROWS, LABELS, again=True).shape
+        == model.margins(ROWS).shape
+    )
     assert isinstance(model.select_setting(), Learner)
     assert model.unmixed.mixture is None
     mixed = model.kind == "mixture"
@@ -30,10 +34,10 @@ def test_one_model_and_a_mixture_have_the_same_interface(settings):
 
 
 @pytest.mark.usefixtures("interpreted")
-def test_the_setting_of_one_model_is_the_model_and_relearn_is_progress():
+def test_the_setting_of_one_model_is_the_model_and_learns_again_as_before():
     once, again = Learner(3, Settings()), Learner(3, Settings())
     assert once.select_setting() is once
-    np.testing.assert_array_equal(once.progress(ROWS, LABELS), again.relearn(ROWS, LABELS))
+    np.testing.assert_array_equal(once.progress(ROWS, LABELS), again.progress(ROWS, LABELS, again=True))
     np.testing.assert_array_equal(once.weights, again.weights)
 
 

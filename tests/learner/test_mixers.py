@@ -93,7 +93,7 @@ def test_pieces_files_and_copies_continue_with_the_same_bits(tmp_path):
     assert np.array_equal(pieces.mixture.ledger.array, whole.mixture.ledger.array)
     before = whole.mixture.ledger.array.copy()
     predicted = whole.margins(X[:5])
-    whole.relearn(X[:5], y[:5])
+    whole.progress(X[:5], y[:5], again=True)
     assert np.array_equal(whole.mixture.ledger.array, before)
     assert np.array_equal(pieces.margins(X[:5]), predicted)
     pieces.reset()

@@ -9,7 +9,6 @@ import threading
 import numpy as np
 import pytest
 
-from forel.learner import locking
 from forel.learner.learner import Learner
 from forel.learner.settings import Settings
 from forel.sklearn import FTRLClassifier
@@ -70,8 +69,7 @@ def exit_code_of_child(model):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_a_child_forked_while_another_thread_learns_predicts(monkeypatch):
-    monkeypatch.setattr(locking, "LONGEST_WAIT", 600.0)
+def test_a_child_forked_while_another_thread_learns_predicts_or_raises():
     model, stop = Learner(3, Settings(alpha=(0.1, 1.0))), threading.Event()
     model.learn(X, Y)
     model.margins(X)
@@ -83,16 +81,16 @@ def test_a_child_forked_while_another_thread_learns_predicts(monkeypatch):
     thread = threading.Thread(target=learn)
     thread.start()
     try:
-        assert [exit_code_of_child(model) for _ in range(8)] == [0] * 8
+        assert {exit_code_of_child(model) for _ in range(8)} <= {0, 2}
     finally:
         stop.set()
         thread.join()
+    assert exit_code_of_child(model) == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_a_model_that_a_thread_was_changing_for_long_raises_in_the_child(monkeypatch):
-    monkeypatch.setattr(locking, "LONGEST_WAIT", 0.0)
+def test_a_model_that_a_thread_was_changing_raises_in_the_child():
     model, other, begun, stop = Learner(3, Settings()), Learner(3, Settings()), threading.Event(), threading.Event()
 
     def change():
@@ -129,7 +127,7 @@ def test_settings_are_copied_while_another_thread_reads_them(copied):
     assert copied(settings) == settings
 
 
-@pytest.mark.parametrize("learn", ["learn", "progress", "relearn"])
+@pytest.mark.parametrize("learn", ["learn", "progress"])
 def test_settings_and_mixers_learn_rows_in_one_change(learn, interpreted):
     """Between two changes, other threads would see settings that have learned rows, and mixers that have not."""
     model = Learner(1, Settings(alpha=(0.1, 1.0)))

@@ -8,12 +8,10 @@ import pytest
 from forel.jit.specialize import specialize
 from forel.learner.grid import default_grid
 from forel.learner.kernels.kernel import HERE
-from forel.learner.kernels.reference import bindings
-from forel.learner.kernels.spec import KernelSpec
-from forel.learner.layout import Layout
+from forel.learner.kernels.reference import KernelSpec, bindings
+from forel.learner.layout import ORDINARY, Layout, units_of
 from forel.learner.learner import Learner
 from forel.learner.settings import Settings
-from forel.learner.units import ORDINARY, units_of
 
 N = 9
 
@@ -53,7 +51,7 @@ def test_units_are_powers_of_two_that_keep_every_scale_in_the_middle_of_the_rang
 def test_kernels_have_the_same_units(kind):
     layout = Layout("proximal", "scale_free", "once", double=kind is np.float64)
     names = bindings(KernelSpec("logistic", layout))
-    kernels = specialize([f"{HERE}.units"], f"{HERE}.reference", names)[f"{HERE}.units"]
+    kernels = specialize([f"{HERE}.coordinates"], f"{HERE}.reference", names)[f"{HERE}.coordinates"]
     starts = np.array([*ORDINARY, 1e-30, 1e30], kind)
     scales = np.array([*starts, *np.nextafter(starts, kind(0)), 1, 3, 1e-44, np.finfo(kind).max], kind)
     for s, u in zip(scales, units_of(scales), strict=True):

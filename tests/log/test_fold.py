@@ -226,12 +226,12 @@ def test_challengers_and_changes_are_part_of_the_log(tmp_path, interpreted):
         recovered = reading.contest
         assert (digest(recovered.model, tmp_path), recovered.pack()[0], recovered.served.report()) == expected
         assert recovered.alarms.state.tolist() == contest.alarms.state.tolist()
-        assert recovered.seen.tolist() == contest.seen.tolist()
+        assert recovered.new_features.seen.tolist() == contest.new_features.seen.tolist()
         reading.close()
     assert expected[1]["champion"] == "slow"
     assert expected[1]["models"] == ["slow"]
     with pytest.raises(ValueError, match="no model was promoted"):
-        contest.check_rollback()
+        contest.check({"rollback": True})
     assert digest(replay(tmp_path / "a").model, tmp_path) == expected[0]
 
 
@@ -245,6 +245,6 @@ def test_what_cannot_challenge_is_refused(interpreted):
         with pytest.raises(ValueError, match=message):
             contest.check_challenger(name, model)
     with pytest.raises(ValueError, match="this model is served"):
-        contest.check_removable("initial")
+        contest.check({"remove": "initial"})
     with pytest.raises(ValueError, match="one of initial"):
-        contest.check_known("other")
+        contest.check({"promote": "other"})

@@ -20,7 +20,7 @@ from forel.notebook import card, plain
 from forel.sklearn import FTRLClassifier
 from forel.theory.algorithms import gradient_descent
 from forel.theory.analysis import Bound, play
-from forel.training import progress_bar
+from forel.training import progress as watched
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 ROOT = pathlib.Path(__file__).parents[2]
@@ -130,8 +130,8 @@ def notebook(monkeypatch):
     module.display.display, module.display.HTML = shown.display, str
     monkeypatch.setitem(sys.modules, "IPython", module)
     monkeypatch.setitem(sys.modules, "IPython.display", module.display)
-    monkeypatch.setattr(progress_bar, "FIRST_SECONDS", 0.0)
-    monkeypatch.setattr(progress_bar, "UPDATE_SECONDS", 0.0)
+    monkeypatch.setattr(watched, "FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(watched, "UPDATE_SECONDS", 0.0)
     shown.shell = shell
     return shown
 

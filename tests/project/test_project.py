@@ -97,11 +97,11 @@ def test_help_lists_vw_flags_and_shell_completion_works():
     brief = run(*FOREL, "train", "--help", COLUMNS="150").stdout
     assert "--help-all" in brief
     assert "--ftrl_alpha  " not in brief
-    assert brief.count("│ --") < 45
+    assert 25 <= len(re.findall(r"^  -", brief, re.MULTILINE)) <= 32
     shown = run(*FOREL, "train", "--help-all", COLUMNS="150").stdout
     flags = "-d -f -i -t -p -b -q --l1 --l2 --ftrl_alpha --ftrl_beta --passes --link --noconstant --holdout_off"
     assert not [flag for flag in flags.split() if flag not in shown]
-    assert "For Vowpal Wabbit users" in shown
+    assert "More for Vowpal Wabbit users:" in shown
     done = run(*FOREL, _FOREL_COMPLETE="complete_bash", COMP_WORDS="forel tr", COMP_CWORD="1")
     assert done.stdout.split() == ["train"]
     done = run(*FOREL, _FOREL_COMPLETE="complete_bash", COMP_WORDS="forel train --ftrl", COMP_CWORD="2")

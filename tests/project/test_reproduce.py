@@ -7,12 +7,13 @@ import sys
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
 from benchmarks import sparsity
 from forel.learner.kernels import kernel
-from reproduce import bounds, mixing, offset, rates, sparse_models
+from reproduce import additive, bounds, mixing, offset, rates, sparse_models
 from reproduce.figure_4 import figure_4
 from reproduce.page import markdown, write
 from reproduce.progressive import progressive
@@ -34,6 +35,14 @@ def synthetic(rows, informative=10, rare=3000, words=12):
     return sparsity.Task(csr_array(dense[:split]), labels[:split], csr_array(dense[split:]), labels[split:])
 
 
+def rentals(rows):
+    """A table whose labels are a curve of one column, and of it together with another one."""
+    rng = np.random.default_rng(5)
+    hour, warm, free = rng.integers(24, size=rows), rng.random(rows), rng.integers(2, size=rows)
+    label = 10 * np.sin(hour / 4) * free + 5 * np.abs(warm - 0.5) + rng.normal(size=rows)
+    return pd.DataFrame({"hour": hour, "warm": warm, "free": free, "y": label})
+
+
 CLAIMS = {
     "figure_4": figure_4,
     "sparse_models": lambda: sparse_models.compare(
@@ -42,6 +51,7 @@ CLAIMS = {
     "rates": lambda: rates.compare({"clicks": rates.losses(clicks(5000), SCALES)}, SCALES),
     "progressive": lambda: progressive(20_000, 20_000),
     "mixing": lambda: mixing.compare({"clicks": mixing.learn(clicks(20_000))}),
+    "additive": lambda: additive.compare(rentals(2000), "y", ("hour", "warm", "free")),
     "offset": lambda: offset.offset(600),
     "bounds": lambda: bounds.bounds(60),
 }

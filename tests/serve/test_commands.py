@@ -1,4 +1,4 @@
-"""``forel log`` and ``forel replay`` on the folder of a server, also of one that is running."""
+"""``forel log``, ``forel replay`` and ``forel challengers``, also of a server that is running."""
 
 import asyncio
 import json
@@ -9,6 +9,8 @@ from typer.testing import CliRunner
 
 import forel
 from forel.cli.app import app
+from forel.learner.settings import Settings
+from forel.serve import Client
 
 
 def run(*arguments, code=0):
@@ -47,8 +49,6 @@ def test_the_log_is_listed_filtered_and_exported(folder, tmp_path, interpreted):
     assert run("log", folder, "--until", "2000-01-01T00:00+00:00") == ""
     run("log", folder, "--rows", "--output", tmp_path / "log.parquet")
     assert parquet.read_table(tmp_path / "log.parquet").to_pylist() == events
-    run("log", folder, "--output", tmp_path / "log.jsonl")
-    assert len((tmp_path / "log.jsonl").read_text().splitlines()) == 12
     assert "--what: got 'x', expected one of" in run("log", folder, "--what", "x", code=2)
     assert "expected one as 2026-11-19T03:00" in run("log", folder, "--since", "yesterday", code=2)
     assert "which forel serve has written" in run("log", tmp_path / "none", code=2)
@@ -90,4 +90,46 @@ def test_damage_is_named_and_given_up_on_request(folder, interpreted):
 @pytest.mark.parametrize("option", ["--port", "--vw-port"])
 @pytest.mark.parametrize("port", [-1, 65536])
 def test_ports_are_not_wrapped_around(tmp_path, option, port):
-    assert "range" in run("serve", tmp_path / "a", option, port, "--model", tmp_path / "none.forel", code=2)
+    assert f"got {port}, expected 0 to 65535" in run(
+        "serve", tmp_path / "a", option, port, "--model", tmp_path / "none.forel", code=2
+    )
+
+
+def test_challengers_are_added_promoted_rolled_back_and_removed_while_a_server_runs(tmp_path, serving):
+    (tmp_path / "token").write_text("secret\n")
+    forel.save(tmp_path / "m.forel", serving.model())
+    options = ("--model", str(tmp_path / "m.forel"), "--token-file", str(tmp_path / "token"))
+    server = serving.process(tmp_path / "a", *options)
+    url = f"http://127.0.0.1:{server.port}"
+    token = ("--token-file", tmp_path / "token")
+
+    def names(*arguments):
+        models = json.loads(run("challengers", url, *arguments, *token, "--json"))
+        return [one["name"] + "*" * one["served"] for one in models]
+
+    assert "expected the server's token" in run("challengers", url, code=2)
+    assert names() == ["initial*"]
+    assert names("add", "fast", "--settings", "alpha=0.5", "--settings", "l1=1") == ["initial*", "fast"]
+    (tmp_path / "a" / "incoming").mkdir()
+    forel.save(tmp_path / "a" / "incoming" / "old.forel", serving.model(Settings(alpha=0.1)))
+    assert names("add", "old", "--model", "old.forel") == ["initial*", "fast", "old"]
+    with Client(url, "secret") as client:
+        client.learn_rows([{"a": k % 3} for k in range(60)], [int(k % 3 == 0) for k in range(60)])
+    assert names("promote", "fast") == ["initial", "fast*", "old"]
+    assert f"{url}: name: got 'none', expected one of initial, fast, old" in run(
+        "challengers", url, "promote", "none", *token, code=2
+    )
+    assert "promote another one first" in run("challengers", url, "remove", "fast", *token, code=2)
+    assert names("rollback") == ["initial*", "fast", "old"]
+    assert names("remove", "old") == ["initial*", "fast"]
+    shown = run("challengers", url, *token)
+    assert "initial (served)" in shown
+    assert "alpha=0.5" in shown
+    assert "fast" in shown.splitlines()[-1]
+    for wrong, said in {
+        ("swap",): "expected one of list, add", ("add",): "expected one with add", ("rollback", "x"): "expected none",
+        ("add", "x"): "expected one of them with add", ("add", "x", "--settings", "alfa=1"): "name=value of a setting",
+    }.items():  # fmt: skip
+        assert said in run("challengers", url, *wrong, *token, code=2)
+    assert server.stop() == 0
+    assert "refused" in run("challengers", url, *token, code=2)

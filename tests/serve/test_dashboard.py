@@ -10,10 +10,11 @@ from importlib.resources import files
 
 import pytest
 
+from browser import found_by, needs_browser
+
 PAGE = files("forel.serve").joinpath("dashboard.html").read_text("utf-8")
 HOSTILE = "<img src=x onerror=console.error(1)>"
 NODE = shutil.which("node")
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 # Enough of a document to run the page's script; a number that is not one must not get into a drawing.
 DOCUMENT = """
 class E {
@@ -86,7 +87,7 @@ def test_every_state_is_shown_as_text(states):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(BROWSER is None, reason="needs a browser: chromium, chromium-browser or google-chrome")
+@needs_browser
 def test_the_page_fits_a_desktop_and_a_phone_browser(states, tmp_path):
     head, _, rest = PAGE.partition("<script>")
     page = f"{head}<script>{script(states[:2])}</script>{rest.partition('</script>')[2]}"
@@ -103,12 +104,9 @@ def test_the_page_fits_a_desktop_and_a_phone_browser(states, tmp_path):
       document.getElementById("found").textContent = JSON.stringify(found) }"""
     around = f"<!DOCTYPE html><meta charset=utf-8>{frames}<pre id=found></pre><script>{measure}</script>"
     (tmp_path / "around.html").write_text(around, "utf-8")
-    line = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--enable-logging=stderr",
-            "--dump-dom", f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1400,1000"]  # fmt: skip
-    line.append((tmp_path / "around.html").as_uri())
-    done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
-    assert "CONSOLE" not in done.stderr
-    for seen in json.loads(html.unescape(re.search(r'<pre id="found">(.*?)</pre>', done.stdout)[1])):
+    seen_by_width, logged = found_by((tmp_path / "around.html").as_uri(), tmp_path / "profile")
+    assert not logged
+    for seen in seen_by_width:
         assert seen["needed"] == seen["width"]
         assert (seen["images"], seen["loaded"], seen["state"]) == (0, 0, "initial: 40 rows learned")
         assert seen["drawn"] > 8

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import random
 from collections import Counter
 
@@ -13,6 +14,7 @@ from forel.learner.settings import Settings
 from forel.serve import Limits
 from forel.serve.service import Waiting
 
+TIMES = int(os.environ.get("FOREL_FUZZ", "1"))  # 100 for 100,000 requests
 TOKENS = [
     b"1",
     b"-1",
@@ -41,8 +43,8 @@ fields = {
     "ids": st.lists(names, max_size=3), "label": values | st.sampled_from([0, 1]), "importance": values,
     "labels": st.lists(values, max_size=3), "model": names,
     "outcomes": st.lists(st.fixed_dictionaries({"id": names, "label": values}), max_size=3),
-    "explain": st.booleans(), "add": names, "settings": values, "promote": names, "rollback": st.booleans(),
-    "remove": names,
+    "explain": st.booleans(), "interval": st.booleans(), "add": names, "settings": values,
+    "promote": names, "rollback": st.booleans(), "remove": names,
 }  # fmt: skip
 bodies = st.fixed_dictionaries({}, optional=fields) | values
 paths = st.sampled_from(["/v1/predict", "/v1/learn", "/v1/models", "/v1/events/a", "/v1/model", "/metrics", "/x", "/"])
@@ -71,13 +73,13 @@ def test_any_request_gets_an_answer_and_refused_ones_change_nothing(tmp_path, se
     running = serving.running(tmp_path / "a", serving.model(), limits=Limits(rows=5, features=8, body=5000))
     server, _ = opened(running.__aenter__())
 
-    @settings(max_examples=300, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=300 * TIMES, suppress_health_check=list(HealthCheck))
     @given(st.sampled_from(["POST", "POST", "POST", "GET", "PUT"]), paths, bodies,
            st.sampled_from(["application/json"] * 4 + ["application/msgpack", "text/plain"]))  # fmt: skip
     def fuzz(method, path, body, kind):
         opened(exchange(server, method, path, json.dumps(body).encode(), kind))
 
-    @settings(max_examples=100, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=100 * TIMES, suppress_health_check=list(HealthCheck))
     @given(paths, st.binary(max_size=60), st.sampled_from(["application/json", "application/msgpack"]))
     def fuzz_bytes(path, body, kind):
         opened(exchange(server, "POST", path, body, kind))
@@ -102,10 +104,10 @@ def test_any_bytes_on_both_ports_leave_the_server_well(tmp_path, serving, interp
         return bytes(text[: rng.randrange(len(text)) or None])
 
     async def main():
-        async with serving.running(tmp_path / "a", serving.model(), vw_port=0) as (server, client):
+        async with serving.running(tmp_path / "a", serving.model(), vw_port=0) as (server, _):
             good = b"POST /v1/predict HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
             good += b'content-length: 13\r\n\r\n{"row": "|a"}'
-            for k in range(400):
+            for k in range(400 * TIMES):
                 port = server.port if k % 2 else server.vw_port
                 lines = b"".join(rng.choice(TOKENS) for _ in range(30))
                 reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -118,6 +120,7 @@ def test_any_bytes_on_both_ports_leave_the_server_well(tmp_path, serving, interp
                 assert b" 500 " not in found[:20]
                 writer.close()
             await serving.settled(server)
+            client = await serving.connection(server.port).open()  # one without requests is closed after a minute
             assert (await client.get("/healthz"))[1]["status"] == "ok"
             assert server.service.broken is None
             assert (await client.get("/v1/model"))[0] == 200
@@ -190,7 +193,7 @@ def test_requests_generated_from_the_description_are_answered_as_it_says(tmp_pat
         schema = schemathesis.openapi.from_url(f"{found[0]}/openapi.json")
         for operation in (one.ok() for one in schema.get_all_operations()):
 
-            @settings(max_examples=15, suppress_health_check=list(HealthCheck))
+            @settings(max_examples=15 * TIMES, suppress_health_check=list(HealthCheck))
             @given(operation.as_strategy())
             def call(case):
                 answer = case.call(timeout=20)

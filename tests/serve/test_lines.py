@@ -23,7 +23,7 @@ async def talk(server, text, pieces=None):
     return found
 
 
-LINES = b"1 'first|a x y:2\n-1 |b z\n|a x\n\n1 3 |a y\n1 2 3 4|a\n|a x:1e40\n7 |a x\nlast|b z\n"
+LINES = b"1 'first|a x y:2\n-1 |b z\n|a x\n\n1 3 |a y\n1 2 3 4|a\n|a x:1e40\n7 |a x\nlast|b z\n1 2e6 |a x\n"
 
 
 @pytest.mark.parametrize("pieces", [None, 1, 7])
@@ -42,6 +42,7 @@ def test_each_line_is_answered_by_a_line_with_its_tag(tmp_path, serving, interpr
     assert found[6].startswith("error: got '1e40', expected a number within")
     assert found[7] == "error: label: got 7.0, expected a number from 0 to 1, or -1"
     assert found[8].endswith(" last")
+    assert found[9] == "error: got the importance 2e+06, expected at most 1,000,000"
     assert server.service.model.learner.rounds == 3
     same = serving.model()
     (tmp_path / "rows.vw").write_text("1 |a x y:2\n-1 |b z\n1 3 |a y\n")

@@ -104,7 +104,7 @@ def test_a_model_that_cannot_be_written_is_rescued_elsewhere(clicks, tmp_path, m
     elsewhere.mkdir()
     monkeypatch.setattr("forel.cli.outputs.rescue_folders", lambda: [tmp_path / "nosuch", elsewhere])
     monkeypatch.setattr(
-        "forel.training.memory.MemoryLimit.after_block", lambda *_: shutil.rmtree(gone, ignore_errors=True)
+        "forel.training.progress.MemoryLimit.after_block", lambda *_: shutil.rmtree(gone, ignore_errors=True)
     )
     done = run("train", clicks, "--model", gone / "m.forel", "-p", tmp_path / "p.txt", *ONE)
     assert done.exit_code == 2
@@ -163,7 +163,9 @@ def test_ctrl_c_names_the_checkpoint_and_speaks_of_models_only_in_training(click
     with monkeypatch.context() as patch:
         patch.setattr("forel.training.model.save", interrupt)
         done = run("train", clicks, "--model", model, "--checkpoint", 1, *ONE)
-    assert done.stderr.endswith(f"stopped; no model was written; --resume continues from {model}.checkpoint\n")
+    assert done.stderr.endswith(
+        f"stopped; no model was written to {model}; --resume continues from {model}.checkpoint\n"
+    )
     assert run("train", clicks, "--model", model, "--checkpoint", 1, "--resume", *ONE).exit_code == 0
     monkeypatch.setattr("forel.training.scoring.predict_blocks", interrupt)
     assert run("predict", clicks, "--model", model).stderr == "forel: stopped\n"

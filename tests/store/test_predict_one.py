@@ -19,7 +19,7 @@ from forel.store.explaining import Explanation
 from forel.training.model import Model
 
 OPTIONS = {
-    "label": "y", "ignore": ["id"], "log": ["amount"], "bucket": ["price:2"], "categories": ["code"], "bits": 12,
+    "label": "y", "ignore": ["id"], "log": ["amount"], "categories": ["code"], "bits": 12,
     "kinds": {"age": "number", "city": "category"},
 }  # fmt: skip
 SERVING = {}

@@ -11,7 +11,7 @@ from forel.learner.grid import default_grid
 from forel.learner.learner import Learner
 from forel.learner.settings import Settings
 from forel.store import ModelFileError, choose_serving, serving_model
-from forel.store.mixtures import NEGLIGIBLE
+from forel.store.serving import NEGLIGIBLE
 from forel.training.model import save
 from forel.training.train import train
 from tests.interfaces.test_cli import run

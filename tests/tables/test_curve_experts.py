@@ -11,7 +11,6 @@ from forel import FTRLClassifier, FTRLRegressor
 from forel.data.features.curves import Curves
 from forel.learner import curve_experts
 from forel.learner.curve_experts import CurveExperts, CurveFilter
-from forel.learner.grid import default_grid
 from forel.learner.learner import Learner
 from forel.learner.rows import Examples, Rows
 from forel.learner.settings import Settings
@@ -43,9 +42,9 @@ def trained():
     return forel.train(table[:700], label="y", features="pairs", names=True, bits=12), table[700:]
 
 
-def dense_filter(X, y, importance, prior, logistic):
-    """Margins by the precision matrix, which is solved with in every round."""
-    mean, precision, margins = np.zeros(len(prior)), np.diag(1 / prior), []
+def dense_filter(X, y, importance, prior, logistic, threshold):
+    """Margins by the precision matrix, which is solved with in every round, and the number of rows added to it."""
+    mean, precision, margins, chance, added = np.zeros(len(prior)), np.diag(1 / prior), [], 0.0, 0
     for x, label, weight in zip(X, y, importance, strict=True):
         m = float(mean @ x)
         m = min(max(m, -30), 30) if logistic else m
@@ -54,43 +53,58 @@ def dense_filter(X, y, importance, prior, logistic):
             continue
         p = 1 / (1 + np.exp(-m))
         slope, curvature = (p - label, max(p * (1 - p), 1e-6)) if logistic else (m - label, 1.0)
-        precision += weight * curvature * np.outer(x, x)
-        mean = mean - weight * slope * np.linalg.solve(precision, x)
-    return np.array(margins)
+        slope, curvature = weight * slope, weight * curvature
+        direction = np.linalg.solve(precision, x)
+        mean = mean - slope / (1 + curvature * direction @ x) * direction
+        probability = min(curvature * direction @ x / threshold, 1)
+        chance += probability
+        if chance >= 1:
+            precision += curvature / probability * np.outer(x, x)
+            chance, added = chance - 1, added + 1
+    return np.array(margins), added
 
 
+@pytest.mark.parametrize(("dtype", "error"), [(np.float64, 1e-6), (np.float32, 1e-3)])
+@pytest.mark.parametrize("threshold", [1e-9, 0.3])
 @pytest.mark.parametrize("logistic", [True, False])
-def test_filters_are_those_of_the_precision_form(logistic):
-    rng = np.random.default_rng(3)
-    values = rng.normal(size=(60, 2)).astype(np.float32)
-    rows = Rows(np.arange(0, 121, 2), np.tile([5, 9], 60), values.ravel())
-    curves = Curves.of(rows, [5, 9])
-    y, importance = (values[:, 0] ** 2 > 1) * 1.0, np.resize([1.0, 2.0, 0.5, -1.0], 60)
-    settings = default_grid(loss="logistic" if logistic else "squared")
-    settings = Settings(settings.loss, rate="scale_free", alpha=(1.0, 2.0))
-    experts = CurveExperts(curves, settings, logistic, filters=(CurveFilter(3.0, 0.5),))
-    found = experts.learn(Examples(rows, y, importance), None)[:, 2]
-    indptr, indices, weights = curves.expand(*rows)
-    X = np.zeros((60, curves.width))
-    X[np.repeat(np.arange(60), np.diff(indptr)), indices] = weights
+def test_filters_are_those_of_the_precision_form(logistic, threshold, dtype, error, monkeypatch):
+    """With all rows in the precision, and with those of much information, divided by their probabilities."""
+    monkeypatch.setattr(curve_experts, "LIMITS", (1e12, 0.0, threshold))
+    rng, rows = np.random.default_rng(3), 300
+    values = rng.normal(size=(rows, 2)).astype(np.float32)
+    given = Rows(np.arange(0, 2 * rows + 1, 2), np.tile([5, 9], rows), values.ravel())
+    curves = Curves.of(given, [5, 9])
+    y, importance = (values[:, 0] ** 2 > 1) * 1.0, np.resize([1.0, 2.0, 0.5, -1.0], rows)
+    settings = Settings("logistic" if logistic else "squared", rate="scale_free", alpha=(1.0, 2.0))
+    filters = CurveFilter(3.0, 0.5), CurveFilter(2.0, 0.0)
+    experts = CurveExperts(curves, settings, logistic, dtype, filters)
+    found = experts.learn(Examples(given, y, importance), None)[:, 2:]
+    indptr, indices, weights = curves.expand(*given)
+    X = np.zeros((rows, curves.width))
+    X[np.repeat(np.arange(rows), np.diff(indptr)), indices] = weights
     prior = np.full(curves.width, 0.5)
     prior[: curves.single], prior[0] = 3.0, 100.0
-    np.testing.assert_allclose(found, dense_filter(X, y, importance, prior, logistic), rtol=1e-6, atol=1e-8)
+    expected, added = dense_filter(X, y, importance, prior, logistic, threshold)
+    np.testing.assert_allclose(found[:, 0], expected, rtol=error, atol=error / 10)
+    prior[1:] = 2.0
+    alone = dense_filter(X[:, : curves.single], y, importance, prior[: curves.single], logistic, threshold)[0]
+    np.testing.assert_allclose(found[:, 1], alone, rtol=error, atol=error / 10)
+    assert added == (225 if threshold < 0.1 else pytest.approx(150, abs=70))
 
 
-def test_filters_learn_as_long_as_their_allowance_lasts(monkeypatch):
+def test_filters_learn_as_long_as_their_limits_allow(monkeypatch):
     rows = Rows(np.arange(401), np.full(400, 5), np.linspace(0, 1, 400, dtype=np.float32))
     curves, y = Curves.of(rows, [5]), np.ones(400)
     counts = []
-    for allowance in ((1e12, 0.0), (1e4, 0.0), (1e4, 100.0)):
-        monkeypatch.setattr(curve_experts, "ALLOWANCE", allowance)
+    for limits in ((1e12, 0.0, 0.1), (1e4, 0.0, 0.1), (1e4, 20.0, 0.1)):
+        monkeypatch.setattr(curve_experts, "LIMITS", limits)
         experts = CurveExperts(curves, Settings("squared", rate="scale_free", alpha=(1.0, 2.0)), False)
         experts.learn(Examples(rows, y, np.ones(400)), None)
-        counts.append(experts.counts[1])
-        assert experts.counts[0] == 400
+        counts.append(experts.filtered[0].counts[1])
+        assert experts.filtered[0].counts[0] == 400
     assert counts[1] < counts[2] < counts[0]
-    assert counts[1] < 1.2e4
-    assert counts[2] < 1e4 + 100 * 400 + 2e3
+    assert counts[1] < 1.1e4
+    assert counts[2] < 1e4 + 20 * 400 + 1e3
 
 
 def test_curves_and_pairs_win_where_labels_have_them(trained):
@@ -100,6 +114,25 @@ def test_curves_and_pairs_win_where_labels_have_them(trained):
     losses = [-np.log(np.where(test.y == 1, p, 1 - p)).mean() for p in (found, linear)]
     assert losses[0] < 0.6 * losses[1]
     assert model.learner.guarantee().loss <= model.learner.guarantee().other + model.learner.guarantee().bound
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_labels_that_rows_say_nothing_about_have_their_mean_predicted(loss):
+    rng = np.random.default_rng(5)
+    table = pd.DataFrame(rng.normal(size=(1500, 6)), columns=list("abcdef"))
+    table["y"] = (rng.random(1500) < 0.1) * 1 if loss == "logistic" else rng.normal(size=1500) + 5
+    model, test = forel.train(table[:1000], label="y", loss=loss, bits=12), table[1000:]
+    y, mean, found = test.y.to_numpy(), table.y[:1000].mean(), model.predict(test)
+    if loss == "logistic":
+        losses = [-np.log(np.where(y == 1, p, 1 - p)).mean() for p in (found, mean)]
+    else:
+        losses = [((y - p) ** 2).mean() for p in (found, mean)]
+    assert losses[0] < 1.005 * losses[1]
+    assert "base rate" in model.learner.names
+    with pytest.warns(UserWarning, match="all 500 rows have the same prediction"):
+        served = Model(serving_model(model, mixed=False), model.extra, model.names).predict(test)
+    np.testing.assert_allclose(served, mean, rtol=0.02)
+    assert all(one.spread > 0 for one in model.inspect().curves.columns)
 
 
 def test_all_ways_to_predict_agree(trained, tmp_path):
@@ -276,4 +309,5 @@ def test_curves_are_shown_with_knots_from_which_margins_follow(trained, tmp_path
     text = CliRunner().invoke(app, ["inspect", str(tmp_path / "m.forel")]).stdout
     assert "curves: " in text
     assert any(mark in text for mark in "▁█")
-    assert trained[0].inspect().curves.pairs[0].spread > 0
+    assert not trained[0].inspect().curves.pairs  # of an expert without pairs
+    assert forel.train(frame(3000), label="y", bits=12).inspect().curves.pairs[0].spread > 0

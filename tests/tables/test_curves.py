@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from forel.data.compiled import curves as uncompiled
-from forel.data.features.curves import HASHED, Curves
+from forel.data.features.curves import HASHED, MOST, Curves
 from forel.jit import uncompiled as plain
 
 A, B, C, RED, BLUE, RARE = 40, 7, 90, 3, 55, 61  # slots
@@ -47,18 +47,19 @@ def twin(curves, row):
         value = row.get(slot, 0.0 if curves.zeros else None)
         if value is None:
             parts += [np.zeros(1 + len(knots)), np.ones(1)]
-            elements.append(np.zeros(curves.coarse[k]))
+            elements.append(np.zeros)
             continue
         reach = knots[-1] - knots[0]
         line = np.clip((np.float32(value) - knots[0]) / reach, -0.5, 1.5) - 0.5 if reach else -0.5
         place = rank(knots, np.float32(value))
         parts += [np.array([line]), hats(place, len(knots)), np.zeros(1)]
-        count = curves.coarse[k]
-        elements.append(hats(place * count / max(len(knots) - 1, 1), count + 1)[1:])
+        part = place / max(len(knots) - 1, 1)
+        elements.append(lambda count, part=part: hats(part * count, count + 1)[1:])
     for slot in curves.categories.tolist():
         parts.append(np.array([row.get(slot, 0.0)]))
-        elements.append(parts[-1])
-    parts += [np.outer(elements[a], elements[b]).ravel() for a, b in curves.pairs.tolist()]
+        elements.append(lambda count, own=parts[-1]: own)
+    for (a, b), (m, n) in zip(curves.pairs.tolist(), curves.grids.tolist(), strict=True):
+        parts.append(np.outer(elements[a](m), elements[b](n)).ravel())
     return np.concatenate(parts)
 
 
@@ -152,6 +153,18 @@ def test_features_are_within_their_number(columns, fewest):
     assert fewest < Curves.of(rows, range(columns)).width <= 1024
     wide = np.arange(0, 3001, 1500), np.tile(np.arange(1500), 2), np.ones(3000, np.float32)
     assert Curves.of(wide, range(1500)) is None
+
+
+def test_grids_fit_and_columns_of_two_values_leave_more_to_others():
+    rng, rows = np.random.default_rng(0), 500
+    columns = list(range(12))
+    values = np.float32(rng.normal(size=(rows, 12)))
+    values[:, 3] = values[:, 3] > 0
+    curves = Curves.of((np.arange(0, 12 * rows + 1, 12), np.tile(columns, rows), values.ravel()), columns)
+    assert curves.width <= MOST
+    assert len(curves.pairs) == 12 * 11 // 2
+    for pair, grid in zip(curves.pairs.tolist(), curves.grids.tolist(), strict=True):
+        assert sorted(grid) == ([1, 8] if 3 in pair else [2, 4])
 
 
 def test_pairs_of_grids_are_products():

@@ -2,6 +2,8 @@
 
 import math
 import pathlib
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -286,7 +288,7 @@ def test_the_objective_is_minimized_and_infinite_outside_the_set():
 class Smallness:
     """A user-defined penalty: Σ x_i⁴."""
 
-    separable, smooth, strong_convexity = True, True, 0.0
+    strong_convexity = 0.0
 
     def __call__(self, x):
         return float(np.sum(x**4))
@@ -369,17 +371,7 @@ def test_penalties_add_up():
     terms = [l1(0.5), squared_l2([1.0, 2, 3, 4]), l2(2.0), GroupL2([1.0, 3.0], [0, 1, 1, -1]), Indicator(Box(-5, 5))]
     total = sum(terms[1:], terms[0])
     assert total(x) == pytest.approx(sum(t(x) for t in terms))
-    assert not total.smooth
-    assert not total.separable
     assert total.strong_convexity == 1.0
-    assert (l1(1.0) + squared_l2(2.0)).separable
-    assert squared_l2(2.0).smooth
-    assert not ElasticNet([0.0, 1.0], 2.0).smooth
-    assert not (squared_l2(2.0) + l2(1.0)).smooth
-    assert (squared_l2(2.0) + Smallness()).smooth
-    assert not (l1(1.0) + l2(1.0)).separable
-    assert (l1(1.0) + Indicator(Box(0, 1))).separable
-    assert not Indicator(Simplex()).separable
     assert (squared_l2([1.0, 3.0]) + squared_l2(0.5) + l2(1.0)).strong_convexity == 1.5
     assert Indicator(Simplex())(x) == math.inf
 
@@ -406,3 +398,24 @@ def test_an_empty_polyhedron_or_system_is_refused_at_construction():
     with pytest.raises(Infeasible):
         Affine([[1.0], [1.0]], [0.0, 1.0])
     assert Argmin(Euclidean(), feasible=intersect(Reals())).method == "coordinate-wise"
+
+
+@dataclass(frozen=True)
+class Cone:
+    """The L2 ball as a second-order cone, which is neither an equation nor an inequality."""
+
+    ball: Any
+
+    def __getattr__(self, name):
+        return getattr(object.__getattribute__(self, "ball"), name)
+
+    def constraints(self, x):
+        return [cvx.cvxpy().SOC(self.ball.radius, x)]
+
+
+@pytest.mark.parametrize("radius", [1e-3, 1.0, 1e3])
+def test_a_users_set_may_be_a_cone_of_any_size(radius):
+    z = np.array([3.0, -4.0, 0.1])
+    found = Argmin(Euclidean(), l1(0.2), Cone(l2_ball(radius)))
+    assert found.method == "solver"
+    np.testing.assert_allclose(found(z, 1.0), Argmin(Euclidean(), l1(0.2), l2_ball(radius))(z, 1.0), atol=1e-6 * radius)

@@ -16,12 +16,14 @@ from forel.theory.analysis import (
     play,
     theorem_1,
 )
+from forel.theory.analysis.streams import random_linear
 from forel.theory.geometries import Diagonal, Entropy, Euclidean, FullMatrix
 from forel.theory.norms import LINF
-from forel.theory.penalties import Indicator
+from forel.theory.penalties import Indicator, l1
 from forel.theory.rates import (
     Constant,
     DiagonalAdaGrad,
+    InverseSqrt,
     MatrixAdaGrad,
     ScalarAdaGrad,
 )
@@ -97,3 +99,13 @@ def test_a_weighted_sum_of_losses_is_the_sum_of_weighted_values():
         variable = cvx.cvxpy().Variable(3, value=x)
         without = total._replace(others=total.others[:1])
         assert without.expression(variable).value == pytest.approx(total(x) - 0.25 * own(x))
+
+
+def test_theorem_1_charges_the_comparator_for_the_penalties_of_all_rounds_but_the_last():
+    """Against the losses, written out for every horizon: ‖x‖²√T/(2c) + (T − 1)λ‖x‖₁ + (c/2)Σ‖g‖²/√t."""
+    scale, size, x = 0.5, 0.3, np.array([0.4, -0.2, 0.0])
+    rda = FTRL(InverseSqrt(scale, 1.0), Euclidean(), penalty=l1(size), weights=EveryRound())
+    trace, t = play(rda, random_linear(3, 12)), np.arange(1, 13)
+    spent = np.cumsum(scale / 2 * np.sum(trace.gradients**2, axis=1) / np.sqrt(t))
+    expected = x @ x * np.sqrt(t) / (2 * scale) + (t - 1) * size * np.abs(x).sum() + spent
+    np.testing.assert_allclose(theorem_1(trace, x, "losses").over_rounds, expected, rtol=1e-12)

@@ -26,11 +26,10 @@ from forel.losses import (
 )
 from forel.theory.argmin import Argmin
 from forel.theory.argmin.methods import GEOMETRIES, penalties, sets
-from forel.theory.convex import bregman, conjugate
 from forel.theory.geometries import Diagonal, Entropy, Euclidean, FullMatrix, SquaredPNorm
 from forel.theory.norms import L1, L2, LINF, DiagonalNorm, MatrixNorm, PNorm, ScaledNorm
 from forel.theory.penalties import NONE, Indicator
-from forel.theory.regularizers import Regularizer
+from forel.theory.regularizers import Regularizer, bregman, conjugate
 from tests.theory.cases import FUNCTIONS, strengths
 
 N = 4

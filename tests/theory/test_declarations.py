@@ -9,8 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forel.losses import Linear
-from forel.theory.algorithms import FTRL, dual_averaging, ftrl_proximal, greedy_projection
+from forel.losses import Convex, Linear
+from forel.theory.algorithms import (
+    FTRL,
+    Bound,
+    MirrorDescent,
+    dual_averaging,
+    exponentiated_gradient,
+    ftrl_proximal,
+    greedy_projection,
+)
 from forel.theory.analysis import bound, play
 from forel.theory.analysis.streams import classification, random_linear
 from forel.theory.geometries import Euclidean, FullMatrix
@@ -142,6 +150,115 @@ def test_optimism_written_as_a_linear_regularizer_is_void():
     assert bound(trace, np.array([1.0, 0.0, 0.0])).void == "the regularizer of round 1 is negative"
 
 
+REPEATED, FAR = [Linear([1.0, 0.0, 0.0])] * 30, np.array([-1000.0, 0.0, 0.0])
+
+
+@dataclass(frozen=True)
+class Everywhere:
+    """A set whose ``contains`` accepts all points, also those that it has no constraint for."""
+
+    right: Any
+
+    def __getattr__(self, name):
+        return getattr(object.__getattribute__(self, "right"), name)
+
+    def contains(self, x, tolerance=0.0):
+        return True
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        FTRL(Constant(100.0), Euclidean(), feasible=Everywhere(l2_ball(1.0))),
+        FTRL(Constant(100.0), Euclidean(), "played", feasible=Everywhere(l2_ball(1.0))),
+        MirrorDescent(Constant(100.0), Euclidean(), feasible=Everywhere(l2_ball(1.0))),
+    ],
+    ids=["centered", "proximal", "mirror"],
+)
+def test_a_set_that_contains_what_it_does_not_hold_voids_the_bounds_of_comparators_there(algorithm):
+    trace = play(algorithm, REPEATED)
+    assert trace.regret(FAR) > 29_000
+    assert bound(trace, FAR).void
+    assert trace.regret(-FAR / 1000) <= bound(trace, -FAR / 1000).total
+    if isinstance(algorithm, MirrorDescent):
+        path = np.tile(FAR, (30, 1))
+        assert re.match("the comparator of round 1 lies outside X", bound(trace, path).void)
+        assert trace.regret(path / 1000) <= bound(trace, path / 1000).total
+
+
+class Hollow(Regularizer):
+    """A regularizer that is 0 at one point alone."""
+
+    def __call__(self, x):
+        return 0.0 if np.array_equal(x, FAR) else super().__call__(x)
+
+    def __add__(self, other):
+        return Hollow(**vars(super().__add__(other)))
+
+
+@pytest.mark.parametrize("rounds", [1, 30])
+def test_a_regularizer_that_is_smaller_at_the_comparator_than_its_strength_allows_is_void(rounds):
+    right = FTRL(Constant(1.0), Euclidean())
+    edit = lambda r, t: r._replace(regularizer=Hollow(**vars(r.regularizer)))  # noqa: E731
+    trace = play(Claims(right, {}, edit, lambda r: Hollow(**vars(r))), REPEATED[:rounds])
+    assert bound(trace, FAR).void.startswith("the comparator lies outside X, or what was declared does not hold")
+
+
+def test_a_norm_that_is_too_large_is_void_also_where_the_last_regularizer_hides_it():
+    """After one round of a huge r_1 the objective has not fallen, but Theorem 1 has no r_1."""
+
+    @dataclass(frozen=True)
+    class Stiff(Euclidean):
+        def norm(self, strength):
+            return super().norm(1e8 * strength)
+
+    @dataclass(frozen=True)
+    class Last:
+        shape = "scalar"
+
+        def init(self, n):
+            return 1.0
+
+        def update(self, state, g, curvature=0.0):
+            return 1e12
+
+        def strength(self, state):
+            return state
+
+    one = [Linear([1.0, 0.0])]
+    assert not bound(play(FTRL(Last(), Euclidean()), one), [-1.0, 0.0]).void
+    trace = play(FTRL(Last(), Stiff()), one)
+    assert trace.regret([-1.0, 0.0]) == 1.0
+    assert bound(trace, [-1.0, 0.0]).void
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [np.eye(3), np.nan, np.inf, np.full((3, 3), np.nan), np.diag([1.0, 1.0, -5.0])],
+    ids=["matrix", "nan", "inf", "nan matrix", "indefinite"],
+)
+@pytest.mark.parametrize("matrices", [False, True])
+def test_a_strength_that_is_none_is_void_and_no_error(declared, matrices):
+    right = FTRL(MatrixAdaGrad(1.0, 1.0), FullMatrix(), feasible=l2_ball(1.0)) if matrices else PROXIMAL
+    trace = play(Claims(right, {}, lambda r, t: r._replace(strength=declared)), classification(3, 5))
+    found = bound(trace, np.zeros(3))
+    assert found.void or (matrices and np.array_equal(declared, np.eye(3)))
+
+
+@pytest.mark.parametrize("values", [np.full(30, np.nan), np.ones(1)], ids=["nan", "short"])
+def test_a_bound_of_its_own_that_is_no_number_for_each_round_is_void(values):
+    own = {"bound": lambda trace, x: Bound("own", values, np.zeros(values.size))}
+    assert bound(play(Claims(CENTERED, own), REPEATED), np.zeros(3)).void.startswith("it is not a number")
+
+
+def test_gradients_that_are_none_void_the_bound_of_a_path():
+    steep = Convex(lambda x: 10.0 * x[0], lambda x: np.array([0.1, 0.0, 0.0]))
+    trace = play(MirrorDescent(Constant(0.01), Euclidean(), feasible=l2_ball(1.0)), [steep] * 30, n=3)
+    path = np.tile([-1.0, 0.0, 0.0], (30, 1))
+    assert trace.regret(path) > 200
+    assert bound(trace, path).void.startswith("the loss declared for round 1 is above that of the round")
+
+
 def rescaled(r, factor, shift, slope):
     """A regularizer of another strength, with a constant and a slope that it does not have."""
     strength, linear = factor * np.asarray(r.strength), r.linear * factor + slope
@@ -177,6 +294,14 @@ def test_whatever_is_declared_a_bound_that_is_printed_holds(seed, name, size, on
         x = x / max(1.0, np.linalg.norm(x))
         limit = bound(trace, x)
         assert limit.void or trace.regret(x) <= limit.total * (1 + 1e-5) + 1e-9, (name, limit)
+
+
+@pytest.mark.parametrize("eta", [1e-9, 1e-6, 1e-3])
+def test_rounding_of_large_strengths_voids_no_bound_of_mirror_descent(eta):
+    """On the simplex a step's normal is a difference of gradients of the entropy, which are of size 1/η."""
+    trace = play(exponentiated_gradient(eta), random_linear(4, 12))
+    for x in np.eye(4):
+        assert trace.regret(x) <= bound(trace, x).total
 
 
 SIZE = 1e-9

@@ -13,11 +13,10 @@ from forel.theory.analysis import play
 from forel.theory.argmin import SOLVER, argmin, bregman_project
 from forel.theory.argmin.methods import GEOMETRIES, REFUSED, method
 from forel.theory.argmin.methods import sets as table_of_sets
-from forel.theory.convex import bregman
 from forel.theory.geometries import Diagonal, Entropy, Euclidean, FullMatrix, SquaredPNorm
 from forel.theory.penalties import NONE
 from forel.theory.rates import Constant
-from forel.theory.regularizers import Regularizer
+from forel.theory.regularizers import Regularizer, bregman
 from forel.theory.sets import Affine, Box, HalfSpace, Reals, Simplex, intersect, l1_ball, l2_ball
 from forel.validation import Unsupported
 

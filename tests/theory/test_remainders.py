@@ -125,13 +125,13 @@ def in_units(loss, unit):
 @pytest.mark.parametrize("loss", [1e-12, 1.0, 1e12])
 @pytest.mark.parametrize("name", in_units(1.0, 1.0))
 def test_rounding_voids_no_bound_and_a_millionth_of_the_bound_does_in_all_units(name, loss, unit):
-    """A point whose objective is 1e-6 of the bound above its minimum, in one round of thirty."""
-    if name == "solver" and unit > 1:
-        pytest.skip("the solver refuses it: rescale the inputs")
+    """A point whose objective is 1e-6 of the bound above its minimum, in one round of thirty; all is scaled."""
     right, middle = in_units(loss, unit)[name], np.full(3, unit / 3)
     losses = [Linear(f.g * (loss / unit)) for f in random_linear(3, 30)]
     trace = play(right, losses)
-    assert bound(trace, middle).total == pytest.approx(loss * bound_in_units_of_one(name), rel=1e-6)
+    of_one = game_in_units_of_one(name)
+    np.testing.assert_allclose(trace.points / unit, of_one.points, atol=1e-6)
+    assert bound(trace, middle).total == pytest.approx(loss * bound(of_one, middle / unit).total, rel=1e-6)
     excess, objective, best = 1e-6 * bound(trace, middle).total, trace.stages[15].objective, trace.points[16]
 
     def change(t, x):
@@ -143,8 +143,8 @@ def test_rounding_voids_no_bound_and_a_millionth_of_the_bound_does_in_all_units(
 
 
 @functools.cache
-def bound_in_units_of_one(name):
-    return bound(play(in_units(1.0, 1.0)[name], random_linear(3, 30)), np.full(3, 1 / 3)).total
+def game_in_units_of_one(name):
+    return play(in_units(1.0, 1.0)[name], random_linear(3, 30))
 
 
 def test_a_point_that_is_zero_but_for_rounding_is_an_argmin():

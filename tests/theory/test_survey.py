@@ -21,18 +21,19 @@ NUMBERED = {
     **dict.fromkeys(["Corollary 6", "Corollary 8", "Algorithm 1", "Algorithm 2"]),
     **dict.fromkeys([f"Figure {k}" for k in range(1, 7)]),
 }
-NOT_TIGHT = {"Hints O1", "Hints O4", "Delay D3", "Newton N1", "Newton N2", "Forecaster V1", "Forecaster V2", "Coins K2"}
-NOT_TIGHT |= {
-    "Squint S1",
-    "Squint S2",
-    "Paths P3",
-    "Implicit I1",
-    "Weights W1",
-    "Private T2",
-    "Private T3",
-    "Private T4",
+# How much of a bound the hardest adversary found makes it pay, where that is not all: limits of many rounds or of
+# small steps, and P3, which says that another bound is false.
+REACHED = {
+    "Hints O4": 0.88,
+    "Delay D3": 0.96,
+    "Squint S1": 0.99,
+    "Squint S2": 0.63,
+    "Paths P3": 0.16,
+    "Weights W1": 0.99,
+    "Private T3": 0.98,
+    "Bandits E1": 0.98,
+    "Bandits E2": 0.5,
 }
-NOT_TIGHT |= {"Bandits E1", "Bandits E2"}
 every_result = pytest.mark.parametrize("result", RESULTS, ids=lambda r: r.key)
 
 
@@ -57,7 +58,7 @@ def test_every_result_holds_and_bounds_are_no_larger_than_they_need_be(result):
 def test_every_further_statement_holds_and_is_attained(result):
     outcome = result.run()
     assert result.holds(outcome), outcome
-    assert result.tight(outcome) or result.key in NOT_TIGHT
+    assert outcome.ratio >= REACHED[result.key] if result.key in REACHED else result.tight(outcome)
     home, module = resolve(result.implementation)
     text = f"{inspect.getdoc(home)} {inspect.getdoc(module)}"
     assert "Survey: " in text or "After " in text
@@ -93,18 +94,17 @@ def forel(*arguments, **options):
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300, check=False, **options)
 
 
-def test_the_command_prints_a_table_draws_figures_and_exits_0(tmp_path, monkeypatch):
+def test_the_command_prints_a_table_and_exits_0(monkeypatch):
     # Another test recomputes every result; here each runs once, and its outcome is one that holds.
     called = []
     results = [replace(r, run=lambda key=r.key: called.append(key) or Outcome(1.0, 1.0)) for r in RESULTS]
     monkeypatch.setattr("forel.theory.survey.RESULTS", tuple(results))
     monkeypatch.setattr("forel.theory.survey.EXTENSIONS", ())
-    done = CliRunner().invoke(app, ["dev", "survey", "--plots", str(tmp_path / "figures")])
+    done = CliRunner().invoke(app, ["dev", "survey"])
     assert done.exit_code == 0, done.output
     assert called == [r.key for r in RESULTS]
     assert "27 results recomputed" in done.output
     assert "all hold" in done.output
-    assert {p.name for p in (tmp_path / "figures").iterdir()} >= {"figure_4.png", "decomposition.png"}
 
 
 def test_the_command_takes_one_result_as_json():

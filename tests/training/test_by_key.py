@@ -15,8 +15,8 @@ from forel.cli.app import app
 from forel.learner.keyed import KeyedModels
 from forel.learner.settings import Settings
 from forel.store.files import write_file
-from forel.store.keyed import pack_keyed
-from forel.training import by_key
+from forel.store.learners import pack_keyed
+from forel.training import passes
 
 ONE = Settings(alpha=0.3, l1=0.1)
 COUNTRIES = ("NO", "IT", "São Tomé", "")
@@ -56,8 +56,8 @@ def alone(key, rows=ROWS, **options):
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("settings", [None, ONE], ids=["default", "one setting"])
 def test_several_passes_have_the_bytes_and_losses_of_each_key_alone(tmp_path, monkeypatch, settings):
-    monkeypatch.setattr(by_key, "FEWEST", 37)
-    monkeypatch.setattr(by_key, "ROWS_PER_KEY", 1)
+    monkeypatch.setattr(passes, "FEWEST", 37)
+    monkeypatch.setattr(passes, "ROWS_PER_KEY", 1)
     options, seen = {"settings": settings, "passes": 3, **READING}, []
     together = forel.train(ROWS[:90], by="country", fallback=True, progress=seen.append, **options)
     for key in together.learner:
@@ -75,8 +75,8 @@ def test_several_passes_have_the_bytes_and_losses_of_each_key_alone(tmp_path, mo
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("settings", [None, ONE], ids=["default", "one setting"])
 def test_models_have_the_bytes_of_training_on_the_rows_of_each_key_alone(tmp_path, monkeypatch, settings):
-    monkeypatch.setattr(by_key, "FEWEST", 37)
-    monkeypatch.setattr(by_key, "ROWS_PER_KEY", 1)
+    monkeypatch.setattr(passes, "FEWEST", 37)
+    monkeypatch.setattr(passes, "ROWS_PER_KEY", 1)
     options = {"settings": settings, "certificate": True, **READING}
     together = forel.train(ROWS, by="country", **options)
     forel.save(tmp_path / "all", together.learner)
@@ -110,7 +110,7 @@ def test_rows_held_out_are_every_nth_of_the_source_and_not_learned(tmp_path, set
 @pytest.mark.usefixtures("interpreted")
 def test_groups_of_rows_do_not_change_the_file(tmp_path, monkeypatch):
     def written(fewest, **options):
-        monkeypatch.setattr(by_key, "FEWEST", fewest)
+        monkeypatch.setattr(passes, "FEWEST", fewest)
         forel.train(ROWS, by="country", names=True, fallback=True, **READING, **options).save(tmp_path / "m")
         return (tmp_path / "m").read_bytes()
 
@@ -248,8 +248,8 @@ class _Stop(Exception):
     ({"settings": Settings("softmax", alpha=0.5), "label": "w", "importance": None, "classes": 3}, (120,)),
 ])  # fmt: skip
 def test_a_stopped_run_resumes_to_the_same_bytes(tmp_path, monkeypatch, extra, stops):
-    monkeypatch.setattr(by_key, "FEWEST", 17)
-    monkeypatch.setattr(by_key, "ROWS_PER_KEY", 1)
+    monkeypatch.setattr(passes, "FEWEST", 17)
+    monkeypatch.setattr(passes, "ROWS_PER_KEY", 1)
     path, checkpoint = tmp_path / "rows.csv", tmp_path / "m.checkpoint"
     lines = [",".join(str(value) for value in row.values()) for row in ROWS]
     lines[95] = "NO,oops,w1,0,1,1"  # a line that is left out, within a block that is read again
@@ -286,9 +286,9 @@ import os, signal, sys
 import forel
 from forel.learner.kernels import kernel
 from forel.store import atomic
-from forel.training import by_key
+from forel.training import passes
 kernel.kernel = kernel.uncompiled_kernel
-by_key.FEWEST, by_key.ROWS_PER_KEY = 17, 1
+passes.FEWEST, passes.ROWS_PER_KEY = 17, 1
 path, checkpoint = sys.argv[1:]
 
 def die(*_):
@@ -316,8 +316,8 @@ for stop in (70, "writing", 130, 190):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.usefixtures("interpreted")
 def test_a_killed_run_resumes_to_the_same_bytes(tmp_path, monkeypatch):
-    monkeypatch.setattr(by_key, "FEWEST", 17)
-    monkeypatch.setattr(by_key, "ROWS_PER_KEY", 1)
+    monkeypatch.setattr(passes, "FEWEST", 17)
+    monkeypatch.setattr(passes, "ROWS_PER_KEY", 1)
     path, checkpoint = tmp_path / "rows.csv", tmp_path / "m.checkpoint"
     lines = [",".join(map(str, row.values())) for row in ROWS]
     path.write_text("country,x,word,z,w,y\n" + "\n".join(lines) + "\n")
@@ -356,7 +356,7 @@ def test_a_checkpoint_of_models_predicts_and_needs_the_same_options(tmp_path):
 @pytest.mark.parametrize("words", [5, 200], ids=["few features", "full filters dropped"])
 @pytest.mark.parametrize("settings", [None, ONE], ids=["default", "one setting"])
 def test_every_model_is_read_back_saved_resumed_and_continued(tmp_path, monkeypatch, settings, words):
-    monkeypatch.setattr(by_key, "FEWEST", 60)
+    monkeypatch.setattr(passes, "FEWEST", 60)
     path, options = tmp_path / "rows.csv", {"label": "y", "bits": 12, "by": "key", "settings": settings}
     lines = [f"{'ab'[k % 2]},{' '.join(f'w{(k * 7 + j) % words}' for j in range(6))},{k // 2 % 2}" for k in range(80)]
     lines += [f"{key},{' '.join(f'w{j}' for j in range(words))},1" for key in "ab"]

@@ -111,11 +111,11 @@ def test_every_pass_reads_the_source_if_the_cache_cannot_be_written(folder, monk
     for room[0] in (0, 3):
         calls.clear()
         with pytest.warns(RuntimeWarning, match=r"could not be written .No space left.*each pass reads the source"):
-            again = train(folder / "a.vw", SETTINGS, passes=2, bits=10)
+            again = train(folder / "a.vw", SETTINGS, passes=2, bits=10, block_bytes=2000)
         assert again.learner.state.numbers.tobytes() == expected
         calls.clear()
         with pytest.raises(CacheWriteError, match="a stream cannot be read again without it"):
-            train(io.BytesIO((folder / "a.vw").read_bytes()), SETTINGS, passes=2, bits=10)
+            train(io.BytesIO((folder / "a.vw").read_bytes()), SETTINGS, passes=2, bits=10, block_bytes=2000)
     monkeypatch.setattr("forel.data.sources.row_cache.temporary_folder", lambda: "/no/such/folder")
     with pytest.warns(RuntimeWarning, match="cache in /no/such/folder .set TMPDIR for another folder.: could not be"):
         train(folder / "a.vw", SETTINGS, passes=2, bits=10)

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import forel
+from forel.learner.settings import Settings
 from forel.sklearn import FTRLClassifier
+from forel.training.result import scores
 
 RNG = np.random.default_rng(0)
 RARE = [{"x": int(x), "y": int(x + RNG.integers(30) > 31)} for x in RNG.integers(0, 10, 900)]
@@ -78,3 +80,14 @@ def test_weights_tend_to_those_of_scikit_learn(interpreted):
 def test_other_uses_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         forel.train(RARE[:9], label="y", bits=4, **options)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_scores_say_that_averages_are_weighted_by_classes():
+    rows = [{"x": k % 5, "y": int(k % 10 == 0)} for k in range(300)]
+    model = forel.train(rows, Settings(alpha=0.1), label="y", bits=4, holdout=10, class_weight="balanced")
+    weight = model.training.holdout.weight
+    held_out = next(str(one) for one in scores(model) if one.name == "held out")
+    unit = "averages are per unit of importance times balanced class weight, of which these rows have"
+    assert held_out.endswith(f"{unit} {weight:,.6g}")
+    assert weight != model.training.holdout.rows

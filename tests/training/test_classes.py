@@ -182,13 +182,13 @@ def test_many_classes_take_memory_only_for_features_that_occur(monkeypatch):
 
 @pytest.mark.usefixtures("interpreted")
 def test_a_run_ends_before_it_takes_all_memory(monkeypatch):
-    monkeypatch.setattr("forel.training.memory.total_memory", lambda: 1e6)
+    monkeypatch.setattr("forel.training.progress.total_memory", lambda: 1e6)
     with pytest.raises(MemoryError, match=r"memory: got .* GB after 104 rows, expected at most .*; use fewer bits"):
         forel.train([{"y": k % 2, "x": 1.0} for k in range(104)], Settings(alpha=1.0), label="y", bits=4)
 
 
 def test_classes_after_the_first_rows_are_not_counted(monkeypatch):
-    monkeypatch.setattr("forel.training.classes.FIRST", 20)
+    monkeypatch.setattr("forel.training.labels.FIRST", 20)
     rows = sorted(ROWS[:60], key=lambda r: r["topic"] == "space")
     for size in (50, 1 << 20):
         with pytest.raises(ValueError, match="got the class 'space', expected one of the 2 classes before"):

@@ -8,7 +8,7 @@ import pytest
 import forel
 from forel.learner.learner import Learner
 from forel.learner.settings import Settings
-from forel.training.scores import scores
+from forel.training.result import scores
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 

@@ -61,7 +61,7 @@ def test_metrics_do_not_depend_on_blocks(sizes):
         end += size
     whole.add(margins[:end], labels[:end], importance[:end])
     assert whole.report() == parts.report()
-    assert whole.running.total == parts.running.total == parts.running.recent()
+    assert whole.total == parts.total
 
 
 def measured(margins, labels):
@@ -124,30 +124,23 @@ def test_invalid_rows_leave_metrics_unchanged():
     assert math.isnan(seen.report().loss)
 
 
-def test_recent_totals_cover_rows_since_the_last_ones():
+def test_totals_since_others_cover_the_rows_added_after_them():
     margins, labels, importance = clicks(1000)
     seen, second = Metrics(Logistic()), Metrics(Logistic())
-    assert seen.running.total.rows == 0
-    assert math.isnan(seen.running.total.mean)
+    assert seen.total.rows == 0
+    assert math.isnan(seen.total.mean)
     seen.add(margins[:400], labels[:400], importance[:400])
-    assert seen.running.recent() == seen.running.total
+    before = seen.total
     for one in (seen, second):
         one.add(margins[400:], labels[400:], importance[400:])
-    found, other, report = seen.running.recent(), second.running.total, seen.report()
+    found, other, report = seen.total.since(before), second.total, seen.report()
     counts = importance > 0
-    assert (found.rows, found.weight, found.mean) == (
-        counts[400:].sum(),
-        other.weight,
-        pytest.approx(other.mean, rel=1e-12),
-    )
-    assert (report.rows, report.weight, report.loss) == (
-        counts.sum(),
-        seen.running.total.weight,
-        seen.running.total.mean,
-    )
+    assert (found.rows, found.weight) == (counts[400:].sum(), pytest.approx(other.weight, rel=1e-12))
+    assert found.mean == pytest.approx(other.mean, rel=1e-12)
+    assert (report.rows, report.weight, report.loss) == (counts.sum(), seen.total.weight, seen.total.mean)
     resumed = Metrics(Logistic())
     resumed.unpack(seen.pack())
-    assert (resumed.running.total, resumed.running.recent().rows) == (seen.running.total, 0)
+    assert resumed.total == seen.total
 
 
 def test_undefined_metrics_are_none():

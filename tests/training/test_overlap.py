@@ -131,9 +131,8 @@ def test_two_parts_are_the_same_as_one(loss, again):
     weights, out = rng.random(12), np.arange(12) % 5 == 0
     for new in (lambda: Learner(4, settings), lambda: Learner(4, settings, mixed=False)):
         one, two = new(), new()
-        learn = one.relearn if again else one.progress
         parts = [slice(0, 5), slice(5, 6), slice(6, 12)]
-        expected = [learn(rows[p], labels[p], weights[p], out[p]) for p in parts]
+        expected = [one.progress(rows[p], labels[p], weights[p], out[p], again) for p in parts]
         later = [two.begin(rows[p], labels[p], weights[p], out[p], again) for p in parts]
         assert two.rounds == one.rounds
         for margins, finish in zip(expected, later, strict=True):

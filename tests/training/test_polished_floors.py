@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import forel
 from forel.cli.app import app
 from forel.report import page
-from forel.training import reservoir
+from forel.training import run_certificate
 from forel.training.history import History
 
 ROWS, SMALL = 2500, 400
@@ -76,7 +76,7 @@ def certified(path, kind, **options):
 @pytest.mark.parametrize("kind", ["logistic", "squared", "poisson"])
 @pytest.mark.parametrize("sample", [SMALL, 10_000])
 def test_floors_are_below_the_optimum_and_close_to_it(kind, sample, tmp_path, monkeypatch):
-    monkeypatch.setattr(reservoir, "ROWS", sample)
+    monkeypatch.setattr(run_certificate, "ROWS", sample)
     X, y, weight = rows(kind, 0)
     model = certified(table(tmp_path / "t.vw", X, y, weight), kind)
     floor = model.training.floor
@@ -94,7 +94,7 @@ def test_floors_are_below_the_optimum_and_close_to_it(kind, sample, tmp_path, mo
 
 @pytest.mark.parametrize("kind", ["logistic", "squared"])
 def test_the_same_for_other_blocks_held_out_rows_and_where_a_run_was_resumed(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr(reservoir, "ROWS", SMALL)
+    monkeypatch.setattr(run_certificate, "ROWS", SMALL)
     path = table(tmp_path / "t.vw", *rows(kind, 1))
     options = {"holdout": 7, "passes": 2}
     whole = certified(path, kind, **options)

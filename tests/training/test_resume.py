@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -95,6 +96,20 @@ def test_formats_without_byte_positions_resume(folder, tmp_path, name, label, mo
         assert bytes_of(again, tmp_path / "again") == expected
 
 
+@pytest.mark.parametrize("words", [("ham", "spam"), ("a", "b", "c")])
+def test_labels_that_are_words_resume(tmp_path, words):
+    source, path = tmp_path / "a.jsonl", tmp_path / "m.checkpoint"
+    # The rest of the file has fewer words than its beginning.
+    rows = (f'{{"x": {k % 7}, "y": "{words[-1] if k > 200 else words[k % len(words)]}"}}\n' for k in range(400))
+    source.write_text("".join(rows))
+    options = {"label": "y", "bits": 10, "block_bytes": 1000}
+    expected = bytes_of(train(source, SETTINGS, **options), tmp_path / "whole")
+    for after in (1, 5, 7):
+        stopped(after, source, SETTINGS, checkpoint=path, checkpoint_every=1, **options)
+        again = train(source, SETTINGS, checkpoint=path, resume=True, **options)
+        assert bytes_of(again, tmp_path / "again") == expected
+
+
 @pytest.mark.parametrize("name", ["a.vw", "b.vw.gz", "b.csv", "c.svm", "d.jsonl"])
 def test_a_reader_starts_after_any_block(folder, name, monkeypatch):
     monkeypatch.setattr("forel.data.parsers.dicts.ENTRIES", 1000)
@@ -110,6 +125,81 @@ def test_a_reader_starts_after_any_block(folder, name, monkeypatch):
         if rest:
             assert (rest[0].file, rest[0].line) == (blocks[k + 1].file, blocks[k + 1].line)
     assert blocks[-1].after >= Position(1)
+
+
+@pytest.mark.parametrize("early", ["nort", "north"])
+def test_resumed_runs_warn_of_the_same_labels_and_columns(tmp_path, early, interpreted):
+    path, source = tmp_path / "m.checkpoint", tmp_path / "a.csv"
+    words = [early] * 150 + ["north"] * 150 + ["dog"] * 150  # then "nort" is a class, or an error of typing
+    source.write_text(
+        "y,x\n" + "".join(f'{word},"{k},5"\n' for k, word in enumerate([*words, "nort", "north", "north"]))
+    )
+    saved = {"checkpoint": path, "checkpoint_every": 1}
+    options = {"label": "y", "bits": 8, "block_bytes": 200, **saved}
+
+    def warned(**more):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            train(source, Settings("softmax", alpha=0.3), **options, **more)
+        return sorted(str(one.message) for one in found)
+
+    expected = warned()
+    assert any("'nort'" in one for one in expected) == (early == "north")
+    assert any("'x'" in one for one in expected)
+    with warnings.catch_warnings(action="ignore"):
+        stopped(25, source, Settings("softmax", alpha=0.3), **options)
+    assert warned(resume=True) == expected
+
+
+GROWING = {
+    "vw": ["0 |a c1\n", *(f"{k % 2} |a c{k % 7} x:{k}\n" for k in range(40))],
+    "csv": ["y,c,x\n", *(f"{k % 2},c{k % 7},{k}\n" for k in range(40))],
+    "jsonl": [f'{{"y": {k % 2}, "c": "c{k % 7}", "x": {k}}}\n' for k in range(41)],
+    "jsonl, words": [f'{{"y": "{"ny"[k % 2]}", "c": "c{k % 7}", "x": {k}}}\n' for k in range(41)],
+}
+
+
+@pytest.mark.parametrize("form", GROWING)
+def test_a_run_on_a_growing_file_resumes_after_the_rows_it_has_learned(tmp_path, form, interpreted):
+    path, lines = (
+        tmp_path / "rows",
+        [*GROWING[form][:9], "1 |a x:y\n", *GROWING[form][9:30], "{1\n", *GROWING[form][30:]],
+    )
+    options = {"format": form.partition(",")[0], "label": None if form == "vw" else "y", "bits": 8, "on_error": "skip"}
+    options |= {"positive": "y"} if form == "jsonl, words" else {}
+    path.write_text("".join(lines))
+    whole = train(path, SETTINGS, **options)
+    options |= {"follow": True, "idle": 0.5, "threads": 0, "checkpoint": tmp_path / "at", "checkpoint_every": 1}
+    path.write_text("".join(lines[:12]))
+
+    def append(now):
+        if now.rows > 12:
+            raise Stopped
+        with path.open("a") as file:
+            file.write("".join(lines[12:]))
+
+    with pytest.raises(Stopped):
+        train(path, SETTINGS, progress=append, **options)
+    again = train(path, SETTINGS, resume=True, **options)
+    assert (again.report, again.training.problems.messages) == (whole.report, whole.training.problems.messages)
+
+
+def test_a_run_on_a_growing_file_that_has_become_shorter_is_not_resumed(tmp_path, interpreted):
+    path, line = tmp_path / "rows.csv", "1,2\n"
+    path.write_text("y,x\n" + 9 * line)
+    options = {"label": "y", "follow": True, "idle": 0.5, "threads": 0, "checkpoint": tmp_path / "at"}
+
+    def append(now):
+        if now.rows > 9:
+            raise Stopped
+        with path.open("a") as file:
+            file.write(line)
+
+    with pytest.raises(Stopped):
+        train(path, SETTINGS, progress=append, checkpoint_every=1, **options)
+    path.write_text("y,x\n" + 5 * line)
+    with pytest.raises(ValueError, match=r"rows.csv of 24 bytes', expected at least the .. it had before"):
+        train(path, SETTINGS, resume=True, **options)
 
 
 def test_resumed_runs_report_the_same_lines_and_counts(tmp_path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import forel
-from forel.learner.certificate_sums import CertificateSums
+from forel.learner.certify import CertificateSums
 from forel.learner.learner import Learner
 from forel.learner.settings import Settings
 from forel.training.run_certificate import RunCertificate
@@ -22,10 +22,10 @@ def three_passes(loss, make, alpha, **options):
     model = make(N, Settings(loss, alpha=alpha, **options), dtype=np.float64, certified=True)
     run, first, after, learned = RunCertificate(before=CertificateSums()), None, [], []
     for k in range(3):
-        margins = (model.relearn if k else model.progress)(X, y, weight)[:, 0]
+        margins = model.progress(X, y, weight, again=k > 0)[:, 0]
         first = (len(y), float(weight @ model.settings.loss_function(margins, y))) if k == 0 else first
         run.end_pass(model, first, more=k < 2)
-        after.append(RunCertificate(run.summary, run.frontier, run.points, run.before))
+        after.append(RunCertificate(run.floor, run.before))
         learned.append(np.append(model.weights[:, 0], model.bias[0]))
     return model, list(zip(after, learned, strict=True)), (X, y, weight), first
 
@@ -38,19 +38,22 @@ def test_every_pass_gives_floors_of_the_rows_and_the_best_counts(loss, make, alp
     assert model.rounds == 3 * len(y)
     own, known = first[1] / weight.sum(), "these 2^2 hashed features"
     for one, learned in after:
-        assert oracle.certificate_violation(one.summary, loss, rows, y, weight, own, learned, scales, known) is None
+        assert (
+            oracle.certificate_violation(one.floor.summary(), loss, rows, y, weight, own, learned, scales, known)
+            is None
+        )
     after = [one for one, _ in after]
     norm = float(np.linalg.norm(learned * scales))
-    best = [max(point.floor(norm) for point in one.points) for one in after]
-    assert best[-1] >= max(point.floor(norm) for point in after[-2].points)
+    best = [max(point.floor(norm) for point in one.floor.points) for one in after]
+    assert best[-1] >= max(point.floor(norm) for point in after[-2].floor.points)
     for factor in (0.1, 1.0, 3.0):
         least = oracle.least_average(loss, rows / scales, y, weight, factor * norm) * weight.sum()
-        assert all(point.floor(factor * norm) <= least + 1e-9 * abs(least) for point in after[-1].points)
+        assert all(point.floor(factor * norm) <= least + 1e-9 * abs(least) for point in after[-1].floor.points)
 
 
 def test_later_passes_tighten_the_floor():
     _, after, (_, _, weight), _ = three_passes("logistic", Learner, 0.1)
-    floors = [max(point.floor(2.0) for point in one.points) / weight.sum() for one, _ in after]
+    floors = [max(point.floor(2.0) for point in one.floor.points) / weight.sum() for one, _ in after]
     assert floors[2] > floors[0] + 0.01
 
 
@@ -60,15 +63,15 @@ def test_a_checkpoint_stores_the_certificate():
     again = Learner(N, model.settings, dtype=np.float64, certified=True)
     again.learn(X, y, weight)
     run = RunCertificate(before=CertificateSums())
-    assert run.pack()[0]["before"] is None  # in the first pass, training knows where it started
+    assert run.pack() == (None, {})  # in the first pass, training knows where it started
     run.end_pass(again, first, more=True)
     for k in range(2):
-        again.relearn(X, y, weight)
+        again.progress(X, y, weight, again=True)
         content, arrays = run.pack()
         run = RunCertificate.unpack(json.loads(json.dumps(content)), arrays)
         run.end_pass(again, first, more=k == 0)
-    assert run.summary == after[-1][0].summary
-    assert run.frontier == after[-1][0].frontier
+    assert run.floor.summary() == after[-1][0].floor.summary()
+    assert run.floor.frontier() == after[-1][0].floor.frontier()
 
 
 def test_passes_with_other_rows_are_left_out():
@@ -77,10 +80,10 @@ def test_passes_with_other_rows_are_left_out():
     run = RunCertificate(before=CertificateSums())
     model.learn(X, y, weight)
     run.end_pass(model, (len(y), float(model.loss[0])), more=True)
-    summary = run.summary
+    summary = run.floor.summary()
     model.learn(X[:5], y[:5], weight[:5])
     run.end_pass(model, (len(y), 40.0), more=False)
-    assert run.summary == summary
+    assert run.floor.summary() == summary
 
 
 def test_a_run_of_several_passes_compares_with_the_final_model():
@@ -123,3 +126,12 @@ def test_certificates_say_how_many_slots_have_several_names(names):
             assert count == f"about {oracle.shared_slots('2^10', counts.size):.0f}"
             assert abs(int(count.removeprefix("about ")) - (counts > 1).sum()) < 10
         assert rest.startswith(" with weights")
+
+
+@pytest.mark.parametrize(("bits", "advised"), [(16, False), (3, True)])
+def test_fewer_collisions_are_advised_only_where_slots_have_several_names(bits, advised):
+    rows = [{"a": f"v{k % 9}", "y": k % 9 in (0, 3, 4, 8)} for k in range(300)]
+    trained = forel.train(rows, Settings(alpha=1.0), label="y", bits=bits, names=True, certificate=True)
+    assert (trained.names.collisions > 0) == advised
+    assert "may be left for more passes" in trained.training.certificate
+    assert ("fewer collisions" in trained.training.certificate) == advised

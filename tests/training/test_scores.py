@@ -9,7 +9,7 @@ import pytest
 import forel
 from forel.learner.settings import Settings
 from forel.training import holdout
-from forel.training.scores import mixture_sentence, scores, time_sentence
+from forel.training.result import mixture_sentence, scores, time_sentence
 from tests.interfaces.test_cli import run
 
 ONE = Settings(alpha=1.0)

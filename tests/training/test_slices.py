@@ -12,6 +12,7 @@ import pytest
 from sklearn.metrics import log_loss, roc_auc_score
 
 from forel.data import read
+from forel.evidence.alarms import LARGEST
 from forel.learner.settings import Settings
 from forel.losses import Logistic
 from forel.training import slices as module
@@ -19,6 +20,7 @@ from forel.training.metrics import Metrics
 from forel.training.model import evaluate
 from forel.training.slices import SliceMetrics
 from forel.training.train import train
+from tests.evidence.streams import log_evidence_of_weighted
 
 CITIES = ("Rome", "Oslo", "", "São Paulo, BR")
 ROWS = [
@@ -65,6 +67,13 @@ def test_slices_of_training_are_those_of_the_rows(holdout):
         assert one.report.loss == pytest.approx(loss, rel=1e-6)
         assert one.report.calibration == pytest.approx(calibration, rel=1e-6)
         assert abs(one.report.auc - auc) <= one.report.auc_error
+        chosen = [k for k, row in enumerate(rows) if (row["city"] or "(missing)") == one.value]
+        losses = np.array([-np.log(q if rows[k]["y"] else 1 - q) for k, q in zip(chosen, p[chosen], strict=True)])
+        weights, (low, high) = np.array([float(rows[k]["weight"]) for k in chosen]), one.mean_loss
+        assert 0 <= low < loss < high < LARGEST
+        for values, ends, mean in ((losses, (0.0, LARGEST), low), (-losses, (-LARGEST, 0.0), -high)):
+            evidence = log_evidence_of_weighted(values, weights, *ends, mean)[-1]
+            assert evidence == pytest.approx(np.log(40), abs=1e-5) or (mean == 0 and evidence < np.log(40))
 
 
 @pytest.mark.usefixtures("interpreted")

@@ -77,6 +77,15 @@ def test_the_same_for_other_blocks_and_where_a_run_was_resumed(tmp_path):
     assert state(both) == state(whole)
 
 
+def test_alarms_are_at_rows_of_the_source_though_others_are_held_out_or_have_no_weight():
+    given = [{**row, "w": float(k % 4 > 0)} for k, row in enumerate(rows())]  # they change in the middle
+    options = {"label": "y", "bits": 8, "importance": "w"}
+    model = forel.train(given, SETTINGS, holdout=3, **options)
+    for found in (model.training.statements.alarms.found, model.evaluate(given).statements.alarms.found):
+        assert 1400 < found[0].since < 1600
+        assert found[0].since < found[0].row <= 3000
+
+
 def test_predictions_come_with_the_stored_interval_everywhere(tmp_path):
     given = rows()
     model = forel.train(given, SETTINGS, label="y", bits=8, interval=0.9)
@@ -155,6 +164,41 @@ def test_a_change_is_said_in_one_line(tmp_path):
         CliRunner().invoke(app, ["evaluate", str(path), "--model", str(tmp_path / "m.forel"), "--json"]).output
     )
     assert found["mean_loss"]["low"] < found["loss"] < found["mean_loss"]["high"]
+
+
+def test_features_that_no_row_before_had_are_watched_in_training_and_evaluation(tmp_path):
+    rng = np.random.default_rng(3)
+    lines, shares, numbers, seen = [], [], [], set()
+    for k in range(6000):
+        words = {f"w{rng.integers(50)}" for _ in range(4)}
+        words = sorted(words | ({f"n{k}", f"m{k}"} if k >= 4000 or k % 50 == 0 else set()))
+        lines.append(f"{rng.integers(2)} {k % 7 != 0:d} |f {' '.join(words)}")
+        if k % 7:  # rows of importance 0 are read, and do not count
+            shares.append(sum(word not in seen for word in words) / len(words))
+            numbers.append(k + 1)
+        seen |= set(words)
+    path = tmp_path / "rows.vw"
+    path.write_text("\n".join(lines) + "\n")
+    model = forel.train(path, Settings(alpha=0.01), bits=22)
+    first = model.training.statements.alarms.found[0]
+    assert first.what == "new features"
+    alarms = Alarms()
+    alarms.add(np.zeros(len(shares)), None, shares, numbers)
+    assert (alarms.found[0].row, alarms.found[0].since) == (first.row, first.since)
+    assert abs(first.since - 4000) < 20
+    assert "features that no row before had became more frequent, most likely after row " in str(first)
+    found = model.evaluate(path).statements.alarms.found
+    assert (found[0].what, found[0].row) == ("new features", first.row)
+
+    def stop(moment):
+        if moment.rows > 2000:
+            raise KeyboardInterrupt
+
+    saving = {"checkpoint": tmp_path / "c", "checkpoint_every": 500, "block_bytes": 4096}
+    with pytest.raises(KeyboardInterrupt):
+        forel.train(path, Settings(alpha=0.01), bits=22, **saving, progress=stop)
+    resumed = forel.train(path, Settings(alpha=0.01), bits=22, **saving, resume=True)
+    assert resumed.training.statements.alarms.found == model.training.statements.alarms.found
 
 
 def test_estimators_and_river_models_keep_intervals_in_files(tmp_path):

@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 import forel
-from forel.cli.vowpal import suggest_train, translate_name
+from forel.cli.vowpal import suggest_command, translate_name
 
 __all__ = ["COMMANDS", "DEV", "app", "load_command", "main"]
 
@@ -25,6 +25,7 @@ COMMANDS = {
     "compare": "Say which of two models is better on some rows.",
     "explain": "Show the contribution of each feature to a prediction.",
     "serve": "Serve predictions, and learn from their outcomes.",
+    "challengers": "List or change the models of a running server.",
     "log": "List what a server recorded, in its order.",
     "replay": "Learn the events of a server again.",
     "inspect": "Show the settings, experts, weights and certificate of a model.",
@@ -42,13 +43,18 @@ DEV = {
 
 def load_command(name: str) -> Any:
     """Return a command with its options, for which its module is imported."""
-    from forel.cli.commands import expand_flags, shorten_help
+    from forel.cli.commands import Command, command_of
 
-    module = importlib.import_module(f"forel.cli.{name}")
-    alone = typer.Typer(add_completion=False)  # the application of one command is the command
-    command = expand_flags(vars(module)[name], getattr(module, "FLAGS_OF", name))
-    alone.command(name, context_settings=getattr(module, "CONTEXT_SETTINGS", None))(command)
-    return shorten_help(get_command(alone), getattr(module, "COMMON_OPTIONS", None))
+    module = importlib.import_module(f"forel.cli.{'dev' if name in DEV else name}")
+    # The application of one command is the command.
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+    settings = {"allow_extra_args": True, "ignore_unknown_options": True} if name == "warm" else None
+    alone.command(name, cls=Command, context_settings=settings)(
+        command_of(vars(module)[name], name)
+    )  # warm takes options of train
+    made: Any = get_command(alone)
+    made.add_help_all()
+    return made
 
 
 class LazyGroup(TyperGroup):
@@ -73,7 +79,7 @@ class MainGroup(LazyGroup):
         known = [*self.commands, *(option for param in self.get_params(ctx) for option in param.opts)]
         if args and args[0] in DEV and not ctx.resilient_parsing:
             ctx.fail(f"No such command {args[0]!r}. Did you mean: {shlex.join(['forel', 'dev', *args])}")
-        if args and not ctx.resilient_parsing and (command := suggest_train(args, known)) is not None:
+        if args and not ctx.resilient_parsing and (command := suggest_command(args, known)) is not None:
             ctx.fail(f"No command before {args[0]!r}. Did you mean: {command}")
         return super().parse_args(ctx, args)
 

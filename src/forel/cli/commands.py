@@ -1,114 +1,156 @@
-"""Commands for typer: options from the fields of a dataclass, and flags of reading."""
+"""Commands for typer from plain functions: options from their parameters and docstrings, and help that fits a screen.
+
+The docstring of a command ends with sections of parameters, whose titles are those of ``--help``:
+
+    Output
+    ------
+    model (-f) : Write the model to this file.
+
+Parameters of the section ``Arguments`` are arguments, all others options. A name in parentheses that begins with two
+hyphens replaces the name of the parameter, others are added, and one in capitals is how help shows an argument. A
+parameter whose type is a dataclass stands for the fields of the dataclass.
+"""
 
 import inspect
-from collections.abc import Callable
-from dataclasses import fields
-from typing import Annotated, Any, TypeVar, get_type_hints
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import is_dataclass
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import typer
+from typer.core import TyperCommand, TyperOption
 
-from forel.cli.options import ReadingFlags, option_of
+from forel.cli.options import FLAGS, ReadingFlags
 
-__all__ = ["command_of", "expand_flags", "shorten_help"]
+__all__ = ["Command", "command_of", "documented"]
 
-T = TypeVar("T")
-ALL_OPTIONS = "forel.all_options"
-
-
-def command_of(options: Callable[..., T]) -> Callable[[Callable[[T, frozenset[str]], None]], Callable[..., None]]:
-    """Decorate a function of options, and of the names of those given on the command line, as a command for typer.
-
-    Parameters
-    ----------
-    options : a dataclass, whose fields have types and defaults as typer takes them
-    """
-    context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-
-    def decorate(run: Callable[[T, frozenset[str]], None]) -> Callable[..., None]:
-        def command(context: typer.Context, **values: Any) -> None:
-            source = {name: getattr(context.get_parameter_source(name), "name", "") for name in values}
-            run(options(**values), frozenset(name for name in values if source[name] == "COMMANDLINE"))
-
-        return _signed(command, run, [context, *_parameters(options)])
-
-    return decorate
+ARGUMENTS, OTHERS = "Arguments", "Options"  # sections; options of the second are shown last
+MORE = "More "  # begins the title of options that --help-all alone shows
+WIDEST = 25  # names of options on a line with their help
+FIRST_CLAUSE = re.compile(r"[;.](?= |$)")
+HEADING = re.compile(r"^(.+)\n-+$", re.MULTILINE)
+ENTRY = re.compile(r"^(\w+)(?: \((.+?)\))? : ((?:.|\n(?= ))+)", re.MULTILINE)
 
 
-def expand_flags(command: Callable[..., None], name: str) -> Callable[..., None]:
-    """Return a command whose parameter ``reading``, if any, is replaced by the flags of the command ``name``."""
-    own = inspect.signature(command).parameters
-    if "reading" not in own:
-        return command
-    flags = [
-        parameter
-        for flag, parameter in zip(fields(ReadingFlags), _parameters(ReadingFlags), strict=True)
-        if name in flag.metadata["option"].commands
-    ]
+class Command(TyperCommand):
+    """A command whose ``--help`` has a line for each common option; ``--help-all`` shows all options and examples."""
 
-    def expanded(**values: Any) -> None:
-        reading = ReadingFlags(**{flag.name: values.pop(flag.name) for flag in flags})
-        command(reading=reading, **values)
+    show_all = False
 
-    parameters: list[inspect.Parameter] = []
-    for parameter in own.values():
-        parameters += flags if parameter.name == "reading" else [parameter]
-    return _signed(expanded, command, parameters)
+    def add_help_all(self) -> None:
+        """Add the option ``--help-all``, if there are options that ``--help`` leaves out."""
+        if any(map(_is_rare, self.params)):
+            self.params.append(
+                TyperOption(
+                    param_decls=["--help-all"],
+                    is_flag=True,
+                    is_eager=True,
+                    expose_value=False,
+                    callback=self._print_all,
+                    help="Show all options and examples.",
+                )
+            )
 
-
-def shorten_help(command: Any, common: frozenset[str] | None) -> Any:
-    """Let ``--help`` show only the ``common`` options of a command, and ``--help-all`` all; unchanged for None."""
-    if common is None:
-        return command
-    format_help = command.format_help
-
-    def format_common(context: Any, formatter: Any) -> None:
-        shown = {parameter: parameter.hidden for parameter in command.params if hasattr(parameter, "hidden")}
-        for parameter in shown:
-            parameter.hidden = shown[parameter] or not (parameter.name in common or context.meta.get(ALL_OPTIONS))
-        format_help(context, formatter)
-        for parameter, hidden in shown.items():
-            parameter.hidden = hidden
-
-    def show_all(context: Any, option: Any, wanted: bool) -> None:
+    def _print_all(self, context: Any, option: Any, wanted: bool) -> None:
         if wanted and not context.resilient_parsing:
-            context.meta[ALL_OPTIONS] = True
+            self.show_all = True
             typer.echo(context.get_help())
             raise typer.Exit
 
-    def help_all(
-        help_all: Annotated[bool, typer.Option("--help-all", help="Show all options and exit.")] = False,
-    ) -> None:
-        pass
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write usage, text and options."""
+        self.format_usage(ctx, formatter)
+        formatter.write_paragraph()
+        text = inspect.cleandoc(self.help or "").replace("\b\n", "")
+        everything = self.show_all or not any(map(_is_rare, self.params))
+        for line in text.splitlines() if everything else _first_lines(text):
+            formatter.write(f"  {line}".rstrip() + "\n")
+        formatter.write_paragraph()
+        panels: dict[str, list[tuple[str, str]]] = {}
+        parameters: list[Any] = self.get_params(ctx)
+        for parameter in parameters:
+            record = parameter.get_help_record(ctx)
+            if record is not None and (everything or not _is_rare(parameter)):
+                help = record[1] if everything else f"{FIRST_CLAUSE.split(parameter.help or '')[0]}."
+                panels.setdefault(parameter.rich_help_panel or OTHERS, []).append((record[0], help))
+        width = max(len(names) for records in panels.values() for names, _ in records)
+        for panel, records in sorted(panels.items(), key=lambda item: item[0] == OTHERS):
+            formatter.write_heading(panel)
+            with formatter.indentation():
+                formatter.write_dl([(names.ljust(min(width, WIDEST)), help) for names, help in records])
 
-    alone = typer.Typer(add_completion=False)
-    alone.command()(help_all)
-    option = next(parameter for parameter in typer.main.get_command(alone).params if parameter.name == "help_all")
-    option.is_eager, option.expose_value, option.callback = True, False, show_all
-    command.params.append(option)
-    command.format_help = format_common
+
+def _first_lines(text: str) -> list[str]:
+    """Return what a command does, in a line, and the first example."""
+    example = re.search(r"^Examples?:\s*(.*)", text, re.MULTILINE)
+    return [text.partition("\n")[0], *([] if example is None else ["", f"Example: {example[1]}"])]
+
+
+def _is_rare(parameter: Any) -> bool:
+    return (parameter.rich_help_panel or "").startswith(MORE)
+
+
+class Documented(NamedTuple):
+    """The section, the names in parentheses and the help of a parameter."""
+
+    section: str
+    names: list[str]
+    help: str
+
+
+def documented(owner: Any) -> tuple[str, dict[str, Documented]]:
+    """Return the text of a docstring before its sections, and the parameters in these."""
+    text, *sections = HEADING.split(inspect.cleandoc(owner.__doc__ or ""))
+    found = {
+        name: Documented(title, names.split(", ") if names else [], " ".join(help.split()))
+        for title, body in zip(sections[::2], sections[1::2], strict=True)
+        for name, names, help in ENTRY.findall(body)
+    }
+    return text.rstrip(), found
+
+
+def command_of(function: Callable[..., None], name: str) -> Callable[..., None]:
+    """Return a function as typer takes it, with the options of the command of this name."""
+
+    def command(**values: Any) -> None:
+        function(**_arguments(function, values))
+
+    parameters = list(_parameters(function, name))
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    command.__name__, command.__doc__ = function.__name__, documented(function)[0]
     return command
 
 
-def _parameters(options: Callable[..., Any]) -> list[inspect.Parameter]:
-    """Return the fields of a dataclass as parameters, with their options."""
-    kind, hints = inspect.Parameter.KEYWORD_ONLY, get_type_hints(options, include_extras=True)
-    parameters = []
-    for field in fields(options):  # type: ignore[arg-type]
-        annotation = hints[field.name]
-        if (found := option_of(field)) is not None:
-            shown = field.default is not None and not isinstance(field.default, bool)
-            option = typer.Option(*found.names, help=found.help, rich_help_panel=found.panel, show_default=shown)
-            annotation = Annotated[annotation, option]
-        parameters.append(inspect.Parameter(field.name, kind, default=field.default, annotation=annotation))
-    return parameters
+def _parameters(owner: Callable[..., Any], command: str) -> Iterator[inspect.Parameter]:
+    """Yield the parameters of a function or dataclass with their options, those of dataclasses in their place."""
+    hints, (_, docs) = _types(owner), documented(owner)
+    for parameter in inspect.signature(owner).parameters.values():
+        kind: Any = hints[parameter.name]
+        if is_dataclass(kind):
+            yield from _parameters(kind, command)  # type: ignore[arg-type]
+        elif owner is not ReadingFlags or parameter.name in FLAGS[command]:
+            if kind is not typer.Context:
+                kind = Annotated[kind, _option(parameter, docs[parameter.name])]
+            yield parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=kind)
 
 
-def _signed(
-    command: Callable[..., None], original: Callable[..., None], parameters: list[inspect.Parameter]
-) -> Callable[..., None]:
-    """Give a command a signature, and the name and help text of the original."""
-    keyword = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
-    command.__signature__ = inspect.Signature(keyword)  # type: ignore[attr-defined]
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in keyword}
-    command.__name__, command.__doc__ = original.__name__, original.__doc__
-    return command
+def _option(parameter: inspect.Parameter, doc: Documented) -> Any:
+    shown = not isinstance(parameter.default, bool | None)
+    if doc.section == ARGUMENTS:
+        return typer.Argument(help=doc.help, metavar=next(iter(doc.names), None), show_default=shown)
+    renamed = any(name.startswith("--") for name in doc.names)
+    names = [] if renamed else [f"--{parameter.name.replace('_', '-')}"]
+    panel = None if doc.section == OTHERS else doc.section
+    return typer.Option(*names, *doc.names, help=doc.help, rich_help_panel=panel, show_default=shown)
+
+
+def _arguments(owner: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a function or dataclass among the values of all options."""
+    groups: dict[str, Any] = {name: kind for name, kind in _types(owner).items() if is_dataclass(kind)}
+    made = {name: kind(**_arguments(kind, values)) for name, kind in groups.items()}
+    return {**{name: values[name] for name in inspect.signature(owner).parameters if name in values}, **made}
+
+
+def _types(owner: Any) -> dict[str, Any]:
+    return {name: kind for name, kind in get_type_hints(owner).items() if name != "return"}

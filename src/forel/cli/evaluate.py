@@ -1,30 +1,32 @@
 """``forel evaluate``: metrics of a model on files."""
 
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from forel.cli.errors import errors_as_messages, print_problems
-from forel.cli.options import NO_FLAGS, AsJson, Data, Files, ReadingFlags, Threads, source_of
-from forel.cli.printing import jsonable, print_json, print_statements, say_where_terms_are
+from forel.cli.options import NO_FLAGS, ReadingFlags, source_of
+from forel.cli.printing import (
+    jsonable,
+    print_confusion,
+    print_json,
+    print_reports,
+    print_slices,
+    print_statements,
+    print_table,
+    say_where_terms_are,
+)
 from forel.markup import number_text
 
 
 def evaluate(
-    files: Files = None,
-    model: Annotated[str, typer.Option("--model", "-i", help="A model file.")] = ...,  # type: ignore[assignment]
-    data: Data = None,
+    files: list[str] | None = None,
+    *,
+    model: str,
+    data: list[str] | None = None,
     reading: ReadingFlags = NO_FLAGS,
-    interval: Annotated[
-        float | None,
-        typer.Option(help="Level of intervals around predicted numbers, such as 0.9.", show_default=False),
-    ] = None,
-    threshold: Annotated[
-        str | None,
-        typer.Option(help="Decide: f1 for the best F1, cost:5 if a miss costs 5 false alarms, or a number."),
-    ] = None,
-    threads: Threads = None,
-    as_json: AsJson = False,
+    interval: float | None = None,
+    threshold: str | None = None,
+    threads: int | None = None,
+    as_json: bool = False,
 ) -> None:
     """Measure a model on files: loss, AUC, calibration, confusion.
 
@@ -32,11 +34,27 @@ def evaluate(
     accuracy. With --threshold, also precision and recall of decisions.
 
     Example: forel evaluate test.vw --model m.forel
+
+    Arguments
+    ---------
+    files : Files, patterns, or - for standard input.
+
+    Options
+    -------
+    model (-i) : A model file.
+    interval : Level of intervals of predicted numbers; such as 0.9.
+    threshold : f1, cost:5 or a number to decide by; f1 for the best F1, cost:5 if a miss costs 5 false alarms.
+    as_json (--json) : Print JSON instead of text.
+
+    More on reading
+    ---------------
+    threads : Number of parser threads; results do not depend on it.
+
+    More for Vowpal Wabbit users
+    ----------------------------
+    data (-d, --data) : A file, as an argument without -d; repeatable.
     """
     with errors_as_messages():
-        from rich.table import Table
-
-        from forel.cli.tables import confusion_table, open_console, report_table, slice_table
         from forel.training.model import evaluate, load
 
         stored = load(model)
@@ -48,19 +66,19 @@ def evaluate(
             said |= {} if decided is None else {"decisions": {**decided._asdict(), **_rates(decided)}}
             print_json({**jsonable(found.report), **slices, **said, "malformed": found.problems.count})
             return
-        console = open_console()
-        console.print(report_table({"evaluated": found.report}, stored.settings.title))
+        print_reports({"evaluated": found.report}, stored.settings.title)
         if found.report.table:
-            table = Table("weight", "predicted", "actual", title="calibration, in order of predictions")
-            for bucket in found.report.table:
-                table.add_row(number_text(bucket.weight), f"{bucket.predicted:.4f}", f"{bucket.actual:.4f}")
-            console.print(table)
+            title = "calibration, in order of predictions"
+            rows = ([number_text(b.weight), f"{b.predicted:.4f}", f"{b.actual:.4f}"] for b in found.report.table)
+            print_table(["weight", "predicted", "actual"], rows, title, left=0)
         if decided is not None:
-            console.print(_decisions(decided))
+            names = ["threshold", "flagged", "precision", "recall", "F1", "false alarms"]
+            rates = (f"{value:.4f}" for value in _rates(decided).values())
+            print_table(names, [[f"{decided.value:.4g}", number_text(decided.flagged), *rates]], "decisions", left=0)
         for by_value in found.slices:
-            console.print(slice_table(by_value, stored.settings.title))
+            print_slices(by_value, stored.settings.title)
         if found.report.confusion:
-            console.print(confusion_table(found.report))
+            print_confusion(found.report)
         print_statements(found.statements)
         print_problems(found.problems)
         say_where_terms_are()
@@ -76,12 +94,3 @@ def _decided(found: Any, rule: str) -> Any:
 
 def _rates(decided: Any) -> dict[str, float]:
     return {name: getattr(decided, name) for name in ("precision", "recall", "f1", "false_alarms")}
-
-
-def _decisions(decided: Any) -> Any:
-    from rich.table import Table
-
-    table = Table("threshold", "flagged", "precision", "recall", "F1", "false alarms", title="decisions")
-    rates = (f"{value:.4f}" for value in _rates(decided).values())
-    table.add_row(f"{decided.value:.4g}", number_text(decided.flagged), *rates)
-    return table

@@ -1,25 +1,24 @@
 """``forel explain``: the contribution of each feature to predictions."""
 
 from itertools import islice
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from forel.cli.errors import errors_as_messages
-from forel.cli.options import NO_FLAGS, AsJson, Data, Files, Key, ReadingFlags, load_one, source_of
-from forel.cli.printing import print_json, signed
+from forel.cli.options import NO_FLAGS, ReadingFlags, load_one, source_of
+from forel.cli.printing import print_json, print_table, signed
 from forel.markup import counted, number_text
 
 
 def explain(
-    files: Files = None,
-    model: Annotated[str, typer.Option("--model", "-i", help="A model file.")] = ...,  # type: ignore[assignment]
-    rows: Annotated[int, typer.Option(help="Number of rows to explain, from the first on.", min=1)] = 1,
-    top: Annotated[int, typer.Option(help="Number of largest contributions to show.", min=0)] = 20,
-    key: Key = None,
-    data: Data = None,
+    files: list[str] | None = None,
+    *,
+    model: str,
+    rows: int = 1,
+    top: int = 20,
+    key: str | None = None,
+    data: list[str] | None = None,
     reading: ReadingFlags = NO_FLAGS,
-    as_json: AsJson = False,
+    as_json: bool = False,
 ) -> None:
     """Show the contribution of each feature to a prediction.
 
@@ -29,10 +28,29 @@ def explain(
     of its probability.
 
     Example: forel explain new.csv --model m.forel --rows 3
+
+    Arguments
+    ---------
+    files : Files, patterns, or - for standard input.
+
+    Options
+    -------
+    model (-i) : A model file.
+    rows : Number of rows to explain, from the first on.
+    top : Number of largest contributions to show.
+    key : The key of one of the models that --by trained.
+    as_json (--json) : Print JSON instead of text.
+
+    More for Vowpal Wabbit users
+    ----------------------------
+    data (-d, --data) : A file, as an argument without -d; repeatable.
     """
     with errors_as_messages():
         from forel.training.model import NOT_HASHED
+        from forel.validation import whole
 
+        whole("rows", rows, low=1)
+        whole("top", top)
         stored = load_one(model, key)
         if stored.named_rows is not None:
             raise ValueError(f"model: {NOT_HASHED}")
@@ -51,20 +69,12 @@ def _as_dict(explanation: Any, top: int) -> dict[str, Any]:
 
 
 def _print(explanation: Any, row: int, top: int) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    from forel.cli.tables import align_numbers, open_console
-
-    label = "" if explanation.label is None else f" of {escape(repr(explanation.label))}"
+    label = "" if explanation.label is None else f" of {explanation.label!r}"
     title = f"row {row}: prediction{label} {number_text(explanation.prediction)}, margin {signed(explanation.margin)}"
-    table = Table("feature", "value", "weight", "contribution", title=title)
-    align_numbers(table)
-    table.add_row("bias", "", "", signed(explanation.bias))
+    table = [["bias", "", "", signed(explanation.bias)]]
     for part in explanation.contributions[:top]:
         name = part.name + (" and others" if part.shared else "")
-        table.add_row(escape(name), number_text(part.value), signed(part.weight), signed(part.contribution))
-    rest = explanation.contributions[top:]
-    if rest:
-        table.add_row(counted(len(rest), "other"), "", "", signed(sum(part.contribution for part in rest)))
-    open_console().print(table)
+        table.append([name, number_text(part.value), signed(part.weight), signed(part.contribution)])
+    if rest := explanation.contributions[top:]:
+        table.append([counted(len(rest), "other"), "", "", signed(sum(part.contribution for part in rest))])
+    print_table(["feature", "value", "weight", "contribution"], table, title)

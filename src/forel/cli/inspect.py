@@ -1,34 +1,25 @@
 """``forel inspect``: the content of a model file."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
 from itertools import islice
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from forel.cli.errors import errors_as_messages
-from forel.cli.options import AsJson, Key
-from forel.cli.printing import mixture_summary, print_json, say
+from forel.cli.printing import mixture_summary, print_experts, print_json, print_table, say
 from forel.markup import counted, number_text
 
 MAX_COLUMNS = 20  # of a schema that is printed
 MAX_KEYS = 20
 MAX_LARGEST = 5  # columns, without --details
 DETAILS = ("report", "names", "slots that names share", "norm, bias included")
+TABLES = ("mixture", "floor", "curves", "weights", "columns", "measure")  # which have a table or a line of their own
+WEIGHT = ("slot", "name", "shared", "weight", "spread", "contribution")
 SHORT = 120  # characters of a fact, without --details
 
 
-def inspect(
-    model: Annotated[str, typer.Argument(help="A model file.")],
-    top: Annotated[int, typer.Option(help="Number of largest weights to show.", min=0)] = 8,
-    details: Annotated[
-        bool, typer.Option("--details", help="Show all facts, and all experts and their kinds.")
-    ] = False,
-    as_json: AsJson = False,
-    key: Key = None,
-) -> None:
+def inspect(model: str, top: int = 8, details: bool = False, as_json: bool = False, key: str | None = None) -> None:
     """Show the settings, experts, weights and certificate of a model.
 
     Weights have names if the model was trained with --names. They are ordered
@@ -36,15 +27,24 @@ def inspect(
     without a sample of rows, as in serving models, by weight.
 
     Example: forel inspect m.forel --top 50
+
+    Arguments
+    ---------
+    model : A model file.
+
+    Options
+    -------
+    top : Number of largest weights to show.
+    details : Show all facts, and all experts and their kinds.
+    as_json (--json) : Print JSON instead of text.
+    key : The key of one of the models that --by trained.
     """
     with errors_as_messages():
-        from rich.markup import escape
-        from rich.table import Table
-
-        from forel.cli.tables import expert_tables, open_console
         from forel.learner.keyed import KeyedModels
         from forel.training.model import load
+        from forel.validation import whole
 
+        whole("top", top)
         stored = load(model)
         if key is not None:
             stored = stored.of_key(key)
@@ -54,93 +54,83 @@ def inspect(
         found = _describe(stored, top)
         if as_json:
             print_json(found)
-            return
-        console = open_console()
-        if found["floor"] and (verdict := found["floor"].get("verdict")):
-            say(verdict, err=False)
-        table = Table("", escape(model))
-        for name in ("mixture", "floor"):
-            found.pop(name)
-        curves = found.pop("curves")
-        for name, value in found.items():
-            if isinstance(value, dict):
-                shown = {k: _count_kinds(v) if k == "kinds" else _text(v) for k, v in value.items() if v is not None}
-                if name == "schema":
-                    shown = {k: _column_text(column) for k, column in islice(value.items(), MAX_COLUMNS)}
-                text = ", ".join(f"{k}={v}" for k, v in shown.items())
-                if details or (name not in DETAILS and len(text) <= SHORT):
-                    table.add_row(name, escape(text))
-            elif (
-                name not in ("weights", "columns", "measure") and value is not None and (details or name not in DETAILS)
-            ):
-                # Metrics are those of the first pass of one run.
-                more = name == "rows" and (found.get("report") or {}).get("rows", value) != value
-                text = _text(value)
-                table.add_row(name + ", in all passes and runs" * more, escape(text if details else _short(text)))
-        console.print(table)
-        explanation = stored.inspect().mixture
-        if explanation is not None:
-            if details:
-                for each in expert_tables(explanation):
-                    console.print(each)
-            notes = explanation.notes if details else explanation.notes[-1:]
-            for note in (*notes, "Weights below are those of the best setting or filter."):
-                say(note, err=False)
-        brief = curves is not None and not details  # curves say the same of columns, and all have to fit a screen
-        if found["columns"] and not brief:
-            spreads = Table("column", "features", "std. dev. of its contribution", title="largest columns")
-            for column in found["columns"][: top if details else MAX_LARGEST]:
-                spreads.add_row(escape(column["column"]), f"{column['features']:,}", _decimals(column["spread"]))
-            console.print(spreads)
-        if curves is not None:
-            drawn = Table("column", "from", "to", "curve", "std. dev. over it", title=f"curves: {curves['expert']}")
-            for one in curves["columns"][: top if details else MAX_LARGEST]:
-                ends = number_text(one["knots"][0]), number_text(one["knots"][-1])
-                drawn.add_row(escape(one["column"]), *ends, _spark(one["values"]), _decimals(one["spread"]))
-            console.print(drawn)
-            if strongest := curves["pairs"][:MAX_LARGEST]:
-                text = ", ".join(
-                    f"{one['first']} × {one['second']} ({_decimals(one['spread'], '.3f')})" for one in strongest
-                )
-                say(f"Strongest pairs: {text}.", err=False)
-        several = any("class" in weight for weight in found["weights"])
-        columns = "slot", "name", "weight", found["measure"], "contribution", *(["class"] if several else [])
-        title = "largest weights: no sample of rows was kept" if found["measure"] == "unit" else "largest contributions"
-        largest = Table(*columns, title=title)
-        for weight in found["weights"][: MAX_LARGEST if brief else None]:
-            name = (weight["name"] or "") + (" and others" if weight["shared"] else "")
-            label = [escape(weight["class"])] if several else []
-            numbers = f"{weight['weight']:+.5g}", f"{weight['spread']:.3g}", _decimals(weight["contribution"], "+.4f")
-            largest.add_row(str(weight["slot"]), escape(name), *numbers, *label)
-        console.print(largest)
-        if stored.estimator is None and not all(weight["name"] for weight in found["weights"]):
-            say("Slots without a name: forel train --names keeps names.", err=False)
-        if not details:
-            say("All facts, and all experts: forel inspect --details.", err=False)
+        else:
+            _print(model, found, stored, top if details else min(top, MAX_LARGEST), details)
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= SHORT else f"{text[:SHORT].rstrip(', ')} … (--details)"
+def _print(file: str, found: dict[str, Any], stored: Any, top: int, details: bool) -> None:
+    if verdict := (found["floor"] or {}).get("verdict"):
+        say(verdict, err=False)
+    print_table(["", file], _facts(found, details), left=2)
+    explanation = stored.inspect().mixture
+    if explanation is not None:
+        if details:
+            print_experts(explanation)
+        for note in explanation.notes if details else explanation.notes[-1:]:
+            say(note, err=False)
+        say("Weights below are those of the best setting or filter.", err=False)
+    curves = found["curves"]
+    brief = curves is not None and not details  # curves say the same of columns, and all have to fit a screen
+    if found["columns"] and not brief:
+        spreads = ([one["column"], f"{one['features']:,}", _decimals(one["spread"])] for one in found["columns"][:top])
+        print_table(["column", "features", "std. dev. of its contribution"], spreads, "largest columns")
+    if curves is not None:
+        columns = (
+            [one["column"], _spark(one["values"]), *map(number_text, (one["knots"][0], one["knots"][-1])),
+             _decimals(one["spread"])] for one in curves["columns"][:top]
+        )  # fmt: skip
+        print_table(
+            ["column", "curve", "from", "to", "std. dev. over it"], columns, f"curves: {curves['expert']}", left=2
+        )
+        pairs = (f"{p['first']} × {p['second']} ({_decimals(p['spread'], '.3f')})" for p in curves["pairs"])
+        if strongest := ", ".join(islice(pairs, MAX_LARGEST)):
+            say(f"Strongest pairs: {strongest}.", err=False)
+    several = any("class" in weight for weight in found["weights"])
+    title = "largest weights: no sample of rows was kept" if found["measure"] == "unit" else "largest contributions"
+    largest = []
+    for one in found["weights"][: MAX_LARGEST if brief else None]:
+        name = (one["name"] or "") + (" and others" if one["shared"] else "")
+        numbers = f"{one['weight']:+.5g}", f"{one['spread']:.3g}", _decimals(one["contribution"], "+.4f")
+        largest.append([str(one["slot"]), name, *numbers, *([one["class"]] if several else [])])
+    names = ["slot", "name", "weight", found["measure"], "contribution", *(["class"] if several else [])]
+    print_table(names, largest, title, left=2)
+    if stored.estimator is None and not all(weight["name"] for weight in found["weights"]):
+        say("Slots without a name: forel train --names keeps names.", err=False)
+    if not details:
+        say("All facts, and all experts: forel inspect --details.", err=False)
+
+
+def _facts(found: dict[str, Any], details: bool) -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each fact that has no table of its own."""
+    for name, value in found.items():
+        if value is None or name in TABLES or (name in DETAILS and not details):
+            continue
+        if name == "schema":
+            text = ", ".join(f"{k}={_column_text(column)}" for k, column in islice(value.items(), MAX_COLUMNS))
+        elif isinstance(value, dict):
+            present = ((k, v) for k, v in value.items() if v is not None)
+            text = ", ".join(f"{k}={_count_kinds(v) if k == 'kinds' else _text(v)}" for k, v in present)
+        else:
+            text = _text(value)
+        # Metrics are those of the first pass of one run.
+        more = name == "rows" and (found["report"] or {}).get("rows", value) != value
+        if details or len(text) <= SHORT:
+            yield name + ", in all passes and runs" * more, text
+        elif not isinstance(value, dict):
+            yield name, f"{text[:SHORT].rstrip(', ')} … (--details)"
 
 
 def _print_keys(stored: Any, as_json: bool) -> None:
     """Print the rows and the non-zero weights of the model of each key, those with the most rows first."""
-    from rich.markup import escape
-    from rich.table import Table
-
-    from forel.cli.tables import MISSING, align_numbers, open_console
-
     models = stored.learner
     learners = [(key, models.models[key].learner) for key in models]
     keys = [{"key": key, "rows": one.rounds, "non-zeros": one.nonzeros} for key, one in learners]
     if as_json:
         print_json({"kind": "models by key", "by": models.by, "keys": keys, "report": stored.extra.get("report")})
         return
-    table = Table(escape(models.by), "rows", "non-zero weights", title=counted(len(keys), "model"))
-    align_numbers(table)
-    for one in sorted(keys, key=lambda one: -one["rows"])[:MAX_KEYS]:
-        table.add_row(escape(one["key"] or MISSING), f"{one['rows']:,}", f"{one['non-zeros']:,}")
-    open_console().print(table)
+    most = sorted(keys, key=lambda one: -one["rows"])[:MAX_KEYS]
+    rows = ([one["key"] or "(missing)", f"{one['rows']:,}", f"{one['non-zeros']:,}"] for one in most)
+    print_table([models.by, "rows", "non-zero weights"], rows, counted(len(keys), "model"))
     fallback = ", and one of all rows" if models.fallback is not None else ""
     counts = f"{counted(models.rounds, 'row')}, {counted(models.nonzeros, 'non-zero weight')}"
     say(f"{counts}{fallback}. --key shows one model.", err=False)
@@ -158,12 +148,9 @@ def _describe(stored: Any, top: int) -> dict[str, Any]:
     kept = model.weights_at(slots) if trainable else model.weights.astype(np.float32)
     names = stored.names
     settings, inspected = stored.settings, stored.inspect(top)
+    kind = "mixture" if mixture is not None else "learner"
     return {
-        "kind": "mixture, which can continue training"
-        if mixture is not None
-        else "learner, which can continue training"
-        if trainable
-        else "serving model, for predictions only",
+        "kind": f"{kind}, which can continue training" if trainable else "serving model, for predictions only",
         "mixture": mixture,
         "settings": {f.name: _setting(settings, f.name) for f in fields(settings)},
         "reading": stored.extra.get("reading"),
@@ -184,10 +171,7 @@ def _describe(stored: Any, top: int) -> dict[str, Any]:
         "measure": inspected.measure,
         "curves": None if inspected.curves is None else asdict(inspected.curves),
         "weights": [
-            {
-                **{name: getattr(one, name) for name in ("slot", "name", "shared", "weight", "spread", "contribution")},
-                **({} if one.label is None else {"class": one.label}),
-            }
+            {**{name: getattr(one, name) for name in WEIGHT}, **({} if one.label is None else {"class": one.label})}
             for one in inspected.weights
         ],
     }
@@ -215,9 +199,9 @@ def _column_text(schema: dict[str, Any]) -> str:
 
 def _text(value: Any) -> str:
     """Return the text of a value, with six digits."""
-    if isinstance(value, bool):
-        return str(value)
-    return number_text(value) if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+    if isinstance(value, float):
+        return number_text(value)
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
 def _count_kinds(kinds: dict[str, str]) -> str:

@@ -1,9 +1,7 @@
 """``forel log``: list and export what a server recorded."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from forel.cli.errors import errors_as_messages
 from forel.cli.printing import print_json, say
@@ -15,26 +13,16 @@ BATCH = 10_000  # rows of Parquet written at a time
 
 
 def log(
-    folder: Annotated[str, typer.Argument(metavar="DIR", help="The folder of a server, which may be running.")],
-    id: Annotated[str | None, typer.Option("--id", help="Only what happened to this id.", show_default=False)] = None,
-    what: Annotated[
-        str | None,
-        typer.Option(help="Only prediction, outcome, example, dropped or change.", show_default=False),
-    ] = None,
-    since: Annotated[
-        str | None, typer.Option(help="Only from this time on, such as 2026-11-19T03:00.", show_default=False)
-    ] = None,
-    until: Annotated[str | None, typer.Option(help="Only up to this time.", show_default=False)] = None,
-    rows: Annotated[bool, typer.Option("--rows", help="With slots and values of rows.")] = False,
-    output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", help="Write a file: .parquet, or JSON lines.", show_default=False),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
-    give_up_after: Annotated[
-        int | None,
-        typer.Option(help="Cut a damaged log at this place; what follows is kept beside it.", show_default=False),
-    ] = None,
+    folder: str,
+    *,
+    id: str | None = None,
+    what: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    rows: bool = False,
+    output: str | None = None,
+    as_json: bool = False,
+    give_up_after: int | None = None,
 ) -> None:
     """List what a server recorded, in its order.
 
@@ -45,6 +33,21 @@ def log(
       forel log clicks --id r1
       forel log clicks --what outcome --since 2026-11-19 --json
       forel log clicks --rows --output clicks.parquet
+
+    Arguments
+    ---------
+    folder (DIR) : The folder of a server, which may be running.
+
+    Options
+    -------
+    id : Only what happened to this id.
+    what : Only prediction, outcome, example, dropped or change.
+    since : Only from this time on, such as 2026-11-19T03:00.
+    until : Only up to this time.
+    rows : With slots and values of rows.
+    output (-o) : Write a Parquet file.
+    as_json (--json) : Print JSON lines.
+    give_up_after : Cut a damaged log at this place; what follows is kept beside it.
     """
     with errors_as_messages():
         from forel.log.files import Log
@@ -141,21 +144,15 @@ def _line(one: dict[str, Any]) -> str:
 
 
 def _write(path: str, found: Iterator[dict[str, Any]]) -> None:
-    """Write events as Parquet, or as JSON lines."""
-    import json
+    """Write events as Parquet."""
     import os
     from contextlib import suppress
     from itertools import islice
 
-    from forel.store.atomic import atomic_writer, temporary_path
-
-    if not path.endswith(".parquet"):
-        with atomic_writer(path) as write:
-            for one in found:
-                write(json.dumps(one) + "\n")
-        return
     import pyarrow as pa
     from pyarrow import parquet
+
+    from forel.store.atomic import temporary_path
 
     number, text = pa.float64(), pa.string()
     schema = pa.schema({

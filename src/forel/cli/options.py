@@ -1,15 +1,10 @@
-"""Options of commands.
-
-Those of training and reading are fields of dataclasses, with their help. ``commands.expand_flags`` replaces a
-command's parameter ``reading``, of the type :class:`ReadingFlags`, by the flags of reading that the command takes.
-"""
+"""Options that several commands take, and those of training, as dataclasses whose docstrings are their help."""
 
 import csv
 import shlex
 import sys
-from dataclasses import Field, dataclass, field, fields
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -18,87 +13,25 @@ from forel.cli.printing import say
 if TYPE_CHECKING:
     from forel.training.model import Model
 
-__all__ = [
-    "COMMON_OPTIONS",
-    "NO_FLAGS",
-    "VW",
-    "AsJson",
-    "Data",
-    "Files",
-    "Key",
-    "Option",
-    "ReadingFlags",
-    "Threads",
-    "TrainOptions",
-    "load_one",
-    "option_of",
-    "source_of",
-]
-
-VW = "For Vowpal Wabbit users"
-
-Files = Annotated[
-    list[str] | None, typer.Argument(help="Files, patterns, or - for standard input.", show_default=False)
-]
-Data = Annotated[
-    list[str] | None,
-    typer.Option("-d", "--data", help="A file, as an argument without -d; repeatable.", rich_help_panel=VW),
-]
-Threads = Annotated[
-    int | None,
-    typer.Option(
-        help="Number of parser threads; results do not depend on it.", rich_help_panel="Reading", show_default=False
-    ),
-]
-Key = Annotated[str | None, typer.Option(help="The key of one of the models that --by trained.", show_default=False)]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+__all__ = ["FLAGS", "ReadingFlags", "TrainOptions", "load_one", "parse_settings", "source_of"]
 
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}
-# The commands that take a flag; others have a constant FLAGS_OF, the command whose flags they take.
-TRAIN = ("train", "serve")
-LABELLED = ("train", "convert", "evaluate", "serve")
-MEASURE = ("train", "evaluate")
-SCORE = ("predict", "evaluate")
-READ = ("train", "convert", "predict", "evaluate", "explain")
-ALL = (*READ, "peek")
-# What --help shows; --help-all shows all options.
-COMMON_OPTIONS = frozenset(
-    {
-        *("files", "loss", "alpha", "l1", "passes", "shuffle", "share", "by", "quiet", "as_json"),
-        *("holdout", "holdout_after", "interval", "certificate", "report", "model", "serving", "predictions", "start"),
-        *("checkpoint", "resume", "bits", "names", "format", "label", "positive", "classes", "importance", "keep"),
-        *("ignore", "categories", "text", "date", "interactions", "help_all"),
-    }
-)
-
-
-class Option(NamedTuple):
-    """The panel, the commands and the help of an option, and its names if they are not that of the field."""
-
-    panel: str | None
-    commands: tuple[str, ...]
-    help: str
-    names: tuple[str, ...]
-
-
-def _option(panel: str | None, help: str, *names: str, commands: tuple[str, ...] = TRAIN, default: Any = None) -> Any:
-    """Return the field of an option."""
-    return field(default=default, metadata={"option": Option(panel, commands, help, names)})
-
-
-def _reading(commands: tuple[str, ...], help: str, *names: str, default: Any = None) -> Any:
-    return _option("Reading", help, *names, commands=commands, default=default)
-
-
-def option_of(flag: Field[Any]) -> Option | None:
-    """Return the option of a field; None for an argument, whose type has its help."""
-    found: Option | None = flag.metadata.get("option")
-    return found
-
-
-_model, _evaluation = partial(_option, "Model"), partial(_option, "Evaluation")
-_output, _cluster = partial(_option, "Output and checkpoints"), partial(_option, "Cluster")
-_vw, _general = partial(_option, VW), partial(_option, None)
+# The flags of reading that each command takes; models keep the others.
+CELLS = ("label", "format", "encoding", "separator", "header", "missing", "decimal")
+MEANING = (
+    "positive", "classes", "importance", "keep", "ignore", "categories", "text", "date", "bits", "names", "log",
+    "ngram", "char_ngram", "interactions",
+)  # fmt: skip
+MEASURED = (*CELLS, "positive", "slices", "strict", "on_error", "line_limit")
+FLAGS = {
+    "train": (*CELLS, *MEANING, "slices", "on_error", "line_limit", "follow", "idle"),
+    "serve": MEANING,
+    "evaluate": MEASURED,
+    "compare": MEASURED,
+    "predict": (*CELLS, "strict", "on_error", "line_limit"),
+    "explain": (*CELLS, "on_error", "line_limit"),
+    "peek": CELLS,
+}
 
 
 @dataclass(frozen=True)
@@ -107,75 +40,72 @@ class ReadingFlags:
 
     >>> ReadingFlags(ignore=["id,day", '"a, b"'], separator="tab").options()
     {'ignore': ['id', 'day', 'a, b'], 'separator': '\\t'}
+
+    Reading
+    -------
+    label : Column of labels.
+    positive : Label of the positive class, such as yes; all others are negative.
+    classes : auto, a number of classes, or their names; auto detects them in the first 10,000 rows, commas separate
+        names, and more than two words as labels are always classes.
+    format : vw, svmlight, csv, tsv, jsonl, parquet, arrow; auto detects it from names and first bytes.
+    ignore : Columns to ignore; VW namespaces by first letter; repeatable.
+    categories : Columns whose numbers are categories; repeatable.
+    text : Text columns, whose words are features; repeatable.
+    date : Date columns; features for hour, weekday, month and the date itself; when:dmy or when:mdy for 31/01/2024 or
+        01/31/2024; repeatable.
+    bits (-b) : Hash names to 2**bits slots; 22 by default.
+    names : Keep the names of features; reading is slower.
+
+    More on reading
+    ---------------
+    importance : Column of importance weights.
+    keep : Use only these columns; VW namespaces by first letter; repeatable.
+    encoding : Encoding of text, such as latin-1; UTF-8, or by a byte order mark, by default.
+    log : Columns to replace by their logarithms; repeatable.
+    ngram : Text columns: n-grams of up to n words.
+    char_ngram : Text columns: lengths of character n-grams, such as 3-5.
+    interactions (-q) : Crossed features: ab, abc or :: by first letters of namespaces, city*device by name; repeatable.
+    slices (--slice) : Metrics by the values of these columns; also of namespaces or tag in VW text; repeatable.
+    separator : Separator: comma, semicolon, tab, pipe or any character; detected by default.
+    header (--header/--no-header) : Whether the first row has column names; otherwise they are c1, c2, ...
+    missing : Missing-value markers in all columns, such as unknown,-999; repeatable. NA, NaN, null, ? and similar words
+        are missing in numeric columns.
+    decimal : Decimal mark: . or ,
+    strict : Reject rows that differ from the training data: missing or new columns, words in place of numbers, numbers
+        out of range. By default, they cause a warning.
+    on_error : Malformed rows: raise (an error), or skip (and count them).
+    line_limit : Maximum length of a line in bytes; 64 MB by default, 4 MB for JSON.
+    follow : Go on with the lines that are appended to the file, as tail -f does, until Ctrl-C.
+    idle : With --follow, end after so many seconds without a line.
     """
 
-    bits: int | None = _reading(TRAIN, "Hash names to 2**bits slots; 22 by default.", "--bits", "-b")
-    names: bool = _reading(TRAIN, "Keep the names of features; reading is slower.", "--names", default=False)
-    format: str = _reading(
-        ALL,
-        "vw, svmlight, csv, tsv, jsonl, parquet, arrow; auto detects it from names and first bytes.",
-        default="auto",
-    )
-    encoding: str | None = _reading(
-        ALL, "Encoding of text, such as latin-1; UTF-8, or by a byte order mark, by default."
-    )
-    label: str | None = _reading(ALL, "Column of labels.")
-    positive: str | None = _reading(
-        LABELLED, "Label of the positive class, such as yes; all other labels are negative."
-    )
-    classes: str | None = _reading(
-        TRAIN,
-        "Multiclass labels: the number of classes, their names separated by commas, or auto to detect them in the "
-        "first 10,000 rows. More than two words as labels are always classes.",
-    )
-    importance: str | None = _reading(TRAIN, "Column of importance weights.")
-    keep: list[str] | None = _reading(TRAIN, "Use only these columns, or VW namespaces by first letter; repeatable.")
-    ignore: list[str] | None = _reading(TRAIN, "Columns, or VW namespaces by first letter, to ignore; repeatable.")
-    categories: list[str] | None = _reading(TRAIN, "Columns whose numbers are categories; repeatable.")
-    log: list[str] | None = _reading(TRAIN, "Columns to replace by their logarithms; repeatable.")
-    bucket: list[str] | None = _reading(
-        TRAIN, "Columns to bin into categories, one bin per doubling, four with price:4; repeatable."
-    )
-    text: list[str] | None = _reading(TRAIN, "Text columns, whose words are features; repeatable.")
-    ngram: int | None = _reading(TRAIN, "Text columns: n-grams of up to n words.")
-    char_ngram: str | None = _reading(TRAIN, "Text columns: lengths of character n-grams, such as 3-5.")
-    date: list[str] | None = _reading(
-        TRAIN,
-        "Date columns: features for hour, weekday, month and the date itself; when:dmy or when:mdy for 31/01/2024 "
-        "or 01/31/2024; repeatable.",
-    )
-    interactions: list[str] | None = _reading(
-        TRAIN,
-        "Crossed features: ab, abc or :: by first letters of namespaces, city*device by name; repeatable.",
-        "--interactions",
-        "-q",
-    )
-    slices: list[str] | None = _reading(
-        MEASURE,
-        "Show metrics by the values of these columns, or of namespaces or tag in VW text; repeatable.",
-        "--slice",
-    )
-    separator: str | None = _reading(
-        ALL, "Separator: comma, semicolon, tab, pipe or any character; detected by default."
-    )
-    header: bool | None = _reading(
-        ALL, "Whether the first row has column names; otherwise they are c1, c2, ...", "--header/--no-header"
-    )
-    missing: list[str] | None = _reading(
-        ALL,
-        "Missing-value markers in all columns, such as unknown,-999; repeatable. NA, NaN, null, ? and similar "
-        "words are missing in numeric columns.",
-    )
-    decimal: str | None = _reading(ALL, "Decimal mark: . or ,")
-    strict: bool = _reading(
-        SCORE,
-        "Reject rows that differ from the training data: missing or new columns, words in place of numbers, "
-        "numbers out of range. By default, they cause a warning.",
-        "--strict",
-        default=False,
-    )
-    on_error: str = _reading(READ, "Malformed rows: raise (an error), or skip (and count them).", default="raise")
-    line_limit: int | None = _reading(READ, "Maximum length of a line in bytes; 64 MB by default, 4 MB for JSON.")
+    label: str | None = None
+    positive: str | None = None
+    classes: str | None = None
+    importance: str | None = None
+    format: str = "auto"
+    keep: list[str] | None = None
+    ignore: list[str] | None = None
+    categories: list[str] | None = None
+    text: list[str] | None = None
+    date: list[str] | None = None
+    bits: int | None = None
+    names: bool = False
+    encoding: str | None = None
+    log: list[str] | None = None
+    ngram: int | None = None
+    char_ngram: str | None = None
+    interactions: list[str] | None = None
+    slices: list[str] | None = None
+    separator: str | None = None
+    header: bool | None = None
+    missing: list[str] | None = None
+    decimal: str | None = None
+    strict: bool = False
+    on_error: str = "raise"
+    line_limit: int | None = None
+    follow: bool = False
+    idle: float | None = None
 
     def options(self) -> dict[str, Any]:
         """Return the flags that differ from their defaults, as keywords of :func:`forel.data.read`."""
@@ -189,11 +119,6 @@ class ReadingFlags:
         if "separator" in chosen:
             chosen["separator"] = SEPARATORS.get(chosen["separator"], chosen["separator"])
         return chosen
-
-    def taken_by(self, command: str) -> "ReadingFlags":
-        """Return the flags that a command takes, and the defaults of the others."""
-        names = [flag.name for flag in fields(self) if command in flag.metadata["option"].commands]
-        return ReadingFlags(**{name: getattr(self, name) for name in names})
 
 
 NO_FLAGS = ReadingFlags()
@@ -223,86 +148,137 @@ def _split_all(values: list[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """The values of all options of ``forel train``; None for options that were not given."""
+    """The values of the options of ``forel train`` that are not about reading; None for options that were not given.
 
-    files: Files = None
-    loss: str = _model(
-        "logistic, hinge, softmax, squared, absolute, quantile (or quantile:0.9), poisson, …", default="logistic"
-    )
-    algorithm: str = _model(
-        "proximal (FTRL-Proximal), centered (dual averaging), mirror (gradient descent), or filter "
-        "(Gaussian; --alpha is the prior variance).",
-        default="proximal",
-    )
-    alpha: float | None = _model(
-        "Scale of the learning rate, to train one model; by default, experts with several rates are mixed."
-    )
-    beta: float | None = _model("Damping of the first steps; 1 with --alpha.")
-    rate: str | None = _model("Learning rate: adagrad (with --alpha) or scale_free (mixed).")
-    l1: float | None = _model("Weight of the L1 penalty; 0 with --alpha, otherwise that of each expert.")
-    l2: float = _model("Weight of the L2 penalty.", default=0.0)
-    penalty_weight: str = _model("Add penalties once, or in every round.", default="once")
-    radius: float | None = _model("Largest absolute weight.")
-    no_bias: bool = _model("Leave out the constant feature.", "--no-bias", default=False)
-    seed: int = _model("Seed of --shuffle and stochastic rounding.", default=0)
-    lanes: int | None = _model("Mix a grid of this many FTRL settings, without filters.")
-    share: float | None = _model(
-        "For drifting streams: fraction of the mixture weights to share among settings after each row, such as 0.001."
-    )
-    shuffle: bool = _model("Learn from the rows in random order; needs a temporary file.", "--shuffle", default=False)
-    by: str | None = _model("Train a model for each value of this column; in VW text, of a namespace.")
-    fallback: bool = _model("With --by, also train a model on all rows, for other values.", "--fallback", default=False)
-    features: str = _model(
-        "What experts learn: linear, curves (piecewise-linear, of columns), pairs (also products of two), or auto.",
-        default="auto",
-    )
-    class_weight: str | None = _model("balanced: rare classes count as much as common ones.")
-    passes: int = _model("Number of passes over the data.", default=1)
-    holdout: int = _evaluation("Hold out every n-th row: predict it, do not learn from it. 0 for none.", default=0)
-    holdout_after: int | None = _evaluation("Hold out all rows after the first n.")
-    interval: float | None = _evaluation("Keep intervals that cover this fraction of predicted numbers, such as 0.9.")
-    certificate: bool = _evaluation("Bound how much better any fixed model could be.", "--certificate", default=False)
-    report: str | None = _evaluation("Write a report with plots, in HTML.")
-    model: str | None = _output("Write the model to this file.", "--model", "-f")
-    best: bool = _output("Write only the model of the best setting.", "--best", default=False)
-    serving: bool = _output(
-        "Write a small model, for predictions only: the best setting, or a mixture that has 1 % less loss.",
-        "--serving",
-        default=False,
-    )
-    predictions: str | None = _output(
-        "Write the predictions before learning (progressive) to this file.", "--predictions", "-p"
-    )
-    link: str = _output("Scale of --predictions: auto, identity, logistic or glf1; see forel predict.", default="auto")
-    start: str | None = _output("Continue training this model, with its settings.", "--start", "-i")
-    checkpoint: int | None = _output("Write MODEL.checkpoint every n rows.")
-    resume: bool = _output(
-        "Resume from MODEL.checkpoint if it exists; the model has the same bytes as without interruption.",
-        "--resume",
-        default=False,
-    )
+    Arguments
+    ---------
+    files : Files, patterns, or - for standard input.
+
+    Model
+    -----
+    loss : logistic, squared, softmax, poisson or another; also hinge, absolute, quantile and quantile:0.9.
+    alpha : Learning rate of one model; by default, experts with several are mixed.
+    passes : Number of passes over the data.
+    shuffle : Random order of rows; needs a temporary file.
+
+    Evaluation
+    ----------
+    holdout : Hold out every n-th row; it is predicted, not learned from.
+    holdout_after : Hold out all rows after the first n.
+    certificate : Bound how much better a fixed model could be.
+    report : Write a report with plots, in HTML.
+
+    Output
+    ------
+    model (-f) : Write the model to this file.
+    predictions (-p) : Write the predictions before learning; they are progressive.
+    start (-i) : Continue training this model; its settings stay.
+    checkpoint : Write MODEL.checkpoint every n rows.
+    resume : Resume from MODEL.checkpoint; the model has the same bytes as without interruption.
+
+    More on model
+    -------------
+    by : Train a model for each value of this column; in VW text, of a namespace.
+    algorithm : proximal (FTRL-Proximal), centered (dual averaging), mirror (gradient descent), or filter (Gaussian;
+        --alpha is the prior variance).
+    beta : Damping of the first steps; 1 with --alpha.
+    rate : Learning rate: adagrad (with --alpha) or scale_free (mixed).
+    l1 : Weight of the L1 penalty; 0 with --alpha, otherwise that of each expert.
+    l2 : Weight of the L2 penalty.
+    penalty_weight : Add penalties once, or in every round.
+    radius : Largest absolute weight.
+    no_bias : Leave out the constant feature.
+    seed : Seed of --shuffle and stochastic rounding.
+    lanes : Mix a grid of this many FTRL settings, without filters.
+    share : For drifting streams: fraction of the mixture weights to share among settings after each row, such as 0.001.
+    fallback : With --by, also train a model on all rows, for other values.
+    features : What experts learn: linear, curves (piecewise-linear, of columns), pairs (also products of two), or auto.
+    class_weight : balanced: rare classes count as much as common ones.
+
+    More on evaluation
+    ------------------
+    interval : Keep intervals that cover this fraction of predicted numbers, such as 0.9.
+
+    More on output
+    --------------
+    best : Write only the model of the best setting; experts on curves or with all covariances are not among them.
+    serving : Write a small model, for predictions only: the best setting, or a mixture that has 1 % less loss.
+    link : Scale of --predictions: auto, identity, logistic or glf1; see forel predict.
+
+    More on reading
+    ---------------
+    threads : Number of parser threads; results do not depend on it.
+
+    More on cluster
+    ---------------
+    ray : Read files on a Ray cluster: its address, or local to start Ray here. The model is the same.
+    workers : Number of parallel readers of --ray; all CPUs but one by default.
+
+    Options
+    -------
+    quiet : Show no progress.
+    as_json (--json) : Print JSON instead of text.
+
+    More for Vowpal Wabbit users
+    ----------------------------
+    data (-d, --data) : A file, as an argument without -d; repeatable.
+    holdout_off (--holdout_off) : Hold out nothing, the default.
+    ftrl (--ftrl, --save_resume) : Always on; with --alpha, learn as VW does.
+    ftrl_alpha (--ftrl_alpha) : VW's name of --alpha.
+    ftrl_beta (--ftrl_beta) : VW's name of --beta.
+    loss_function (--loss_function) : VW's name of --loss; its squared loss is (p − y)², twice forel's.
+    quantile_tau (--quantile_tau) : 0.9 is --loss quantile:0.9.
+    """
+
+    files: list[str] | None = None
     reading: ReadingFlags = NO_FLAGS
-    threads: Threads = None
-    ray: str | None = _cluster(
-        "Read files on a Ray cluster: its address, or local to start Ray here. The model is the same."
-    )
-    workers: int | None = _cluster("Number of parallel readers of --ray; all CPUs but one by default.")
-    quiet: bool = _general("Show no progress.", "--quiet", default=False)
-    as_json: AsJson = False
-    data: Data = None
-    test: bool = _vw("Evaluate the model of -i without learning.", "-t", "--testonly", default=False)
-    holdout_off: bool = _vw("Hold out nothing, the default.", "--holdout_off", default=False)
-    ftrl: bool = _vw("Always on; with --alpha, learn as VW does.", "--ftrl", "--save_resume", default=False)
-    ftrl_alpha: float | None = _vw("VW's name of --alpha.", "--ftrl_alpha")
-    ftrl_beta: float | None = _vw("VW's name of --beta.", "--ftrl_beta")
-    oaa: int | None = _vw("VW's name of --classes, with a number.")
-    loss_function: str | None = _vw(
-        "VW's name of --loss; its squared loss is (p − y)², twice forel's.", "--loss_function"
-    )
-    quantile_tau: float | None = _vw("0.9 is --loss quantile:0.9.", "--quantile_tau")
+    loss: str = "logistic"
+    alpha: float | None = None
+    passes: int = 1
+    shuffle: bool = False
+    by: str | None = None
+    algorithm: str = "proximal"
+    beta: float | None = None
+    rate: str | None = None
+    l1: float | None = None
+    l2: float = 0.0
+    penalty_weight: str = "once"
+    radius: float | None = None
+    no_bias: bool = False
+    seed: int = 0
+    lanes: int | None = None
+    share: float | None = None
+    fallback: bool = False
+    features: str = "auto"
+    class_weight: str | None = None
+    holdout: int = 0
+    holdout_after: int | None = None
+    certificate: bool = False
+    report: str | None = None
+    interval: float | None = None
+    model: str | None = None
+    predictions: str | None = None
+    start: str | None = None
+    checkpoint: int | None = None
+    resume: bool = False
+    best: bool = False
+    serving: bool = False
+    link: str = "auto"
+    threads: int | None = None
+    ray: str | None = None
+    workers: int | None = None
+    quiet: bool = False
+    as_json: bool = False
+    data: list[str] | None = None
+    holdout_off: bool = False
+    ftrl: bool = False
+    ftrl_alpha: float | None = None
+    ftrl_beta: float | None = None
+    loss_function: str | None = None
+    quantile_tau: float | None = None
 
 
-def source_of(files: list[str] | None, data: list[str] | None) -> list[str]:
+def source_of(files: list[str] | None, data: list[str] | None = None) -> list[str]:
     """Return the files given as arguments or with -d, or standard input, which a terminal has to be asked for."""
     found = [*(files or ()), *(data or ())]
     if sys.stdin is not None and sys.stdin.isatty():
@@ -326,3 +302,25 @@ def load_one(path: str, key: str | None) -> "Model":
         expected = f"the model of one key, such as --key {shlex.quote(stored.learner.keys[0])}"
         raise refuse("model", f"models by {stored.learner.by}", expected)
     return stored
+
+
+def parse_settings(settings: list[str] | None) -> dict[str, Any]:
+    """Return settings that are given as name=value; none for default.
+
+    >>> parse_settings(["alpha=0.5", "l1=1"]), parse_settings(["default"])
+    ({'alpha': 0.5, 'l1': 1}, {})
+    """
+    from forel.learner.settings import Settings
+
+    known, given = {field.name for field in fields(Settings)}, dict[str, Any]()
+    for one in settings or ():
+        key, equals, value = one.partition("=")
+        if one != "default" and (not equals or key not in known):
+            expected = f"got {one!r}, expected name=value of a setting, such as alpha=0.5, or default"
+            raise typer.BadParameter(expected, param_hint="settings")
+        if equals:
+            try:
+                given[key] = float(value) if "." in value or "e" in value else int(value)
+            except ValueError:
+                given[key] = value
+    return given

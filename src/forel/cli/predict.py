@@ -1,59 +1,67 @@
 """``forel predict``: one line for each example, with its prediction and its tag."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from forel.cli.errors import errors_as_messages, print_problems
-from forel.cli.options import NO_FLAGS, VW, Data, Files, ReadingFlags, Threads, source_of
+from forel.cli.options import NO_FLAGS, ReadingFlags, source_of
 
 LINKS = ("auto", "identity", "logistic", "glf1")
 
 
 def predict(
-    files: Files = None,
-    model: Annotated[str, typer.Option("--model", "-i", help="A model file.")] = ...,  # type: ignore[assignment]
-    output: Annotated[str, typer.Option("--output", "-p", help="Output file; - for standard output.")] = "-",
-    link: Annotated[
-        str,
-        typer.Option(help="auto: probabilities if the loss has them; identity: margins; logistic; glf1: −1 to 1."),
-    ] = "auto",
-    probabilities: Annotated[
-        bool,
-        typer.Option("--probabilities", help="Of several classes, write name:probability of each, separated by tabs."),
-    ] = False,
-    interval: Annotated[
-        float | None,
-        typer.Option(help="Write the ends of an interval too, of the level of training.", show_default=False),
-    ] = None,
-    threshold: Annotated[
-        str | None,
-        typer.Option(
-            help="Write 1 where the prediction is at least this number, or cost:5 if a miss costs 5 false alarms."
-        ),
-    ] = None,
-    data: Data = None,
-    test: Annotated[bool, typer.Option("-t", help="No effect; predict never learns.", rich_help_panel=VW)] = False,
+    files: list[str] | None = None,
+    *,
+    model: str,
+    output: str = "-",
+    link: str = "auto",
+    probabilities: bool = False,
+    interval: float | None = None,
+    threshold: str | None = None,
+    data: list[str] | None = None,
     reading: ReadingFlags = NO_FLAGS,
-    threads: Threads = None,
+    threads: int | None = None,
 ) -> None:
     """Write a prediction for each example.
 
     The tag of the example follows, if it has one. With several classes, the
     prediction is the name of the class. With --interval, its lower and upper
-    end follow the prediction.
+    end follow the prediction. With --on-error skip, an empty line answers a
+    malformed line of standard input.
 
     Example: forel predict new.vw --model m.forel --output predictions.txt
+
+    Arguments
+    ---------
+    files : Files, patterns, or - for standard input.
+
+    Options
+    -------
+    model (-i) : A model file.
+    output (-p) : Output file; - for standard output.
+    link : auto, identity, logistic or glf1; auto: probabilities, identity: margins, glf1: −1 to 1.
+    probabilities : Write name:probability of each class; tabs separate them.
+    interval : Write intervals too; of this level, that of training.
+    threshold : Write 1 from this prediction on, and 0 below; or cost:5 if a miss costs 5 false alarms.
+
+    More on reading
+    ---------------
+    threads : Number of parser threads; results do not depend on it.
+
+    More for Vowpal Wabbit users
+    ----------------------------
+    data (-d, --data) : A file, as an argument without -d; repeatable.
     """
     with errors_as_messages():
         import numpy as np
 
         from forel.data import Problems
-        from forel.data.sources.streams import arriving, standard_input
+        from forel.data.sources.arriving import arriving
+        from forel.data.sources.files import standard_input
         from forel.training.model import load
         from forel.training.scoring import predict_blocks, prediction_link
         from forel.validation import refuse
@@ -70,19 +78,47 @@ def predict(
         apply_link = prediction_link(stored, probabilities) if several else link_named(link, stored.settings)
         if threshold is not None:
             apply_link = _decide(apply_link, threshold, several)
-        columns = names if probabilities else None
+        columns, options = names if probabilities else None, reading.options()
+        found, skipped = Problems(options.get("on_error", "raise")), Problems("skip")
+
+        def skipped_lines() -> set[int]:
+            """Return the malformed lines of standard input that were not returned before."""
+            lines = {one.line for one in found.waiting}
+            for one in found.waiting:
+                skipped.record(one)
+            found.waiting.clear()
+            return lines
+
         with prediction_writer(output) as write:
-            problems = Problems()
-            # Standard input may be a pipe from a program that waits for each answer.
-            rows = arriving(standard_input()) if source == ["-"] else source
-            given = {"threads": threads, "problems": problems, "tags": True, **reading.options()}
-            for block, margins in predict_blocks(stored, rows, **given):
+            rows: Any = source
+            if source == ["-"]:  # it may be a pipe from a program that waits for an answer to each line
+                rows = arriving(_Input(standard_input(), lambda: write(None, None, skipped=skipped_lines())))
+                if found.on_error == "skip":
+                    found.on_error, threads = "later", 0  # nothing is read before lines are answered
+            for block, margins in predict_blocks(stored, rows, threads, found, tags=True, **options):
                 values = apply_link(margins)
                 if interval is not None:
                     values = np.column_stack([values, stored.intervals(values, interval)])
-                write(block, values, columns)
-        if problems.count:
-            print_problems(problems)
+                write(block, values, columns, skipped_lines())
+            write(None, None, skipped=skipped_lines())
+        skipped.absorb(found)
+        print_problems(skipped)
+
+
+@dataclass(frozen=True)
+class _Input:
+    """A buffered stream, before each read of which a function is called."""
+
+    stream: Any
+    before: Callable[[], object]
+
+    def peek(self, size: int = 0) -> bytes:
+        """Return bytes without advancing."""
+        self.before()
+        return bytes(self.stream.peek(size))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
 
 
 def _decide(link: Any, rule: str, several: bool) -> Any:
@@ -140,8 +176,20 @@ def _write_and_flush(text: str) -> None:
     sys.stdout.buffer.flush()
 
 
-def _write_block(write: Callable[[str], object], block: Any, values: Any, names: Sequence[str] | None = None) -> None:
-    """Write numbers, with the ends of intervals or without, names of classes, or a probability for each of these."""
+def _write_block(
+    write: Callable[[str], object],
+    block: Any,
+    values: Any,
+    names: Sequence[str] | None = None,
+    skipped: Collection[int] = (),
+) -> None:
+    """Write numbers, with the ends of intervals or without, names of classes, or a probability for each of these.
+
+    An empty line stands for each line that is skipped. There may be no block.
+    """
+    if block is None:
+        write("\n" * len(skipped))
+        return
     if values.ndim == 2 and names is None:
         text = "".join("{:.9g} {:.9g} {:.9g}\n".format(*row) for row in values.tolist())
     elif names is not None:
@@ -153,4 +201,8 @@ def _write_block(write: Callable[[str], object], block: Any, values: Any, names:
         tags = (tag.decode("utf-8", "backslashreplace") for tag in block.tags)
         words = zip(text.split("\n"), tags, strict=False)
         text = "".join(f"{word} {tag}\n" if tag else f"{word}\n" for word, tag in words)
+    if skipped:
+        lines = range(block.line, block.line + len(block)) if block.lines is None else block.lines.tolist()
+        answers = [*zip(lines, text.splitlines(keepends=True), strict=True), *((line, "\n") for line in skipped)]
+        text = "".join(answer for _, answer in sorted(answers))
     write(text)

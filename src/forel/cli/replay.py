@@ -1,43 +1,26 @@
 """``forel replay``: the model of a log at any moment, with other settings, or without some events."""
 
-from dataclasses import fields
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from forel.cli.errors import errors_as_messages
-from forel.cli.printing import jsonable, print_json, say
+from forel.cli.options import parse_settings
+from forel.cli.printing import jsonable, print_json, print_reports, say
 from forel.markup import counted
 
 __all__ = ["replay"]
 
 
 def replay(
-    folder: Annotated[str, typer.Argument(metavar="DIR", help="The folder of a server, which may be running.")],
-    until: Annotated[
-        str | None,
-        typer.Option(help="The id of the last event, or a time such as 2026-11-19T03:00.", show_default=False),
-    ] = None,
-    without: Annotated[
-        list[str] | None, typer.Option(help="An id to leave out; repeatable.", show_default=False)
-    ] = None,
-    without_file: Annotated[
-        str | None, typer.Option(help="A file with an id to leave out on each line.", show_default=False)
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(help="Another setting, such as alpha=0.5 or l1=1; default for the default experts; repeatable."),
-    ] = None,
-    start: Annotated[
-        str | None, typer.Option("--start", "-i", help="Another model to begin with.", show_default=False)
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option("--name", help="Of the models of the server; the served one.", show_default=False)
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option("--model", "-f", help="Write the model to this file.", show_default=False)
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    folder: str,
+    *,
+    until: str | None = None,
+    without: list[str] | None = None,
+    without_file: str | None = None,
+    settings: list[str] | None = None,
+    start: str | None = None,
+    name: str | None = None,
+    model: str | None = None,
+    as_json: bool = False,
 ) -> None:
     """Learn the events of a server again.
 
@@ -50,10 +33,24 @@ def replay(
       forel replay clicks --until 2026-11-19T03:00 --model before.forel
       forel replay clicks --settings alpha=0.5 --settings l1=1
       forel replay clicks --without r17 --without r18 --model without.forel
+
+    Arguments
+    ---------
+    folder (DIR) : The folder of a server, which may be running.
+
+    Options
+    -------
+    until : The id of the last event, or a time such as 2026-11-19T03:00.
+    without : An id to leave out; repeatable.
+    without_file : A file with an id to leave out on each line.
+    settings : Another setting, such as alpha=0.5 or l1=1; default for the default experts; repeatable.
+    start (-i) : Another model to begin with.
+    name : Of the models of the server; the served one.
+    model (-f) : Write the model to this file.
+    as_json (--json) : Print JSON instead of text.
     """
     with errors_as_messages():
         from forel.cli.log import moment
-        from forel.cli.tables import open_console, report_table
         from forel.log import replay
         from forel.store.atomic import check_outputs
         from forel.training.model import load, save
@@ -82,25 +79,13 @@ def replay(
             print_json({"rows": found.rows, "settings": found.model.settings.summary, "model": model,
                         "served": served, "replayed": replayed, "unknown": list(found.unknown)})  # fmt: skip
             return
-        open_console().print(report_table({"as served": found.served, "replayed": found.replayed}, title))
+        print_reports({"as served": found.served, "replayed": found.replayed}, title)
         if model is not None:
             say(f"wrote {model}", err=False)
 
 
 def _changed(folder: str, settings: list[str]) -> Any:
     """Return a new model that reads rows as that of a folder does, with other settings."""
-    from forel.learner.settings import Settings
     from forel.log.folder import first_model, with_settings
 
-    known, given = {field.name for field in fields(Settings)}, dict[str, Any]()
-    for one in settings:
-        key, equals, value = one.partition("=")
-        if one != "default" and (not equals or key not in known):
-            expected = f"got {one!r}, expected name=value of a setting, such as alpha=0.5, or default"
-            raise typer.BadParameter(expected, param_hint="--settings")
-        if equals:
-            try:
-                given[key] = float(value) if "." in value or "e" in value else int(value)
-            except ValueError:
-                given[key] = value
-    return with_settings(first_model(folder), given)
+    return with_settings(first_model(folder), parse_settings(settings))

@@ -1,64 +1,42 @@
 """``forel serve``: predict and learn behind HTTP and the protocol of VW's daemon, with a durable log."""
 
 import re
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from forel.cli.errors import errors_as_messages
 from forel.cli.options import NO_FLAGS, ReadingFlags
 from forel.cli.printing import say
 
-__all__ = ["serve"]
+__all__ = ["read_token", "serve"]
 
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-MODEL, WAIT, SAFE = "Model to begin with", "What waits", "Access and limits"
 
 
 def serve(
-    folder: Annotated[str, typer.Argument(metavar="DIR", help="The folder of the log and the models.")],
-    model: Annotated[
-        str | None, typer.Option("--model", "-i", help="A model file to begin with.", rich_help_panel=MODEL)
-    ] = None,
-    loss: Annotated[str | None, typer.Option(help="Loss of a new model.", rich_help_panel=MODEL)] = None,
-    alpha: Annotated[
-        float | None, typer.Option(help="Rate of one new model; several are mixed by default.", rich_help_panel=MODEL)
-    ] = None,
-    certificate: Annotated[
-        bool,
-        typer.Option("--certificate", help="Bound how much better any fixed model could be.", rich_help_panel=MODEL),
-    ] = False,
+    folder: str,
+    *,
+    model: str | None = None,
+    loss: str | None = None,
+    alpha: float | None = None,
+    certificate: bool = False,
     reading: ReadingFlags = NO_FLAGS,
-    host: Annotated[str, typer.Option(help="Address; others than this machine's need a token.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of HTTP; 0 for any.")] = 8080,
-    vw_port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Port of the protocol of VW's daemon.", show_default=False)
-    ] = None,
-    wait: Annotated[
-        str, typer.Option(help="How long predictions wait, as 90s, 30m, 12h, 7d.", rich_help_panel=WAIT)
-    ] = "1d",
-    negative_after: Annotated[
-        str | None,
-        typer.Option(help="As --wait, and what waited longer is learned as a negative.", rich_help_panel=WAIT),
-    ] = None,
-    most_waiting: Annotated[int, typer.Option(help="How many predictions wait.", rich_help_panel=WAIT)] = 1_000_000,
-    retain: Annotated[
-        str | None, typer.Option(help="How long the log is kept; for ever by default.", rich_help_panel=WAIT)
-    ] = None,
-    checkpoint: Annotated[int, typer.Option(help="Save the models every n rows.", rich_help_panel=WAIT)] = 100_000,
-    promote_at: Annotated[
-        float | None,
-        typer.Option(help="Promote a challenger that is better at this level, such as 0.01.", show_default=False),
-    ] = None,
-    token_file: Annotated[
-        str | None, typer.Option(help="File with the token that requests have to bear.", rich_help_panel=SAFE)
-    ] = None,
-    tls_cert: Annotated[str | None, typer.Option(help="Certificate for TLS.", rich_help_panel=SAFE)] = None,
-    tls_key: Annotated[str | None, typer.Option(help="Its private key.", rich_help_panel=SAFE)] = None,
-    max_body: Annotated[int, typer.Option(help="Bytes of a request.", rich_help_panel=SAFE)] = 4 << 20,
-    max_rows: Annotated[int, typer.Option(help="Rows of a request.", rich_help_panel=SAFE)] = 10_000,
-    max_features: Annotated[int, typer.Option(help="Features of a row.", rich_help_panel=SAFE)] = 10_000,
-    max_connections: Annotated[int, typer.Option(help="Open connections.", rich_help_panel=SAFE)] = 1024,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    vw_port: int | None = None,
+    stream: str | None = None,
+    promote_at: float | None = None,
+    wait: str = "1d",
+    negative_after: str | None = None,
+    most_waiting: int = 1_000_000,
+    retain: str | None = None,
+    checkpoint: int = 100_000,
+    token_file: str | None = None,
+    tls_cert: str | None = None,
+    tls_key: str | None = None,
+    max_body: int = 4 << 20,
+    max_rows: int = 10_000,
+    max_features: int = 10_000,
+    max_connections: int = 1024,
 ) -> None:
     """Serve predictions, and learn from their outcomes.
 
@@ -69,23 +47,71 @@ def serve(
     Examples:
       forel serve clicks --model m.forel
       forel serve clicks --bits 22 --negative-after 30m --vw-port 26542
+      forel serve clicks --from kafka://broker:9092/outcomes
       curl -s localhost:8080/v1/predict -H 'content-type: application/json' \\
         -d '{"row": {"site": "news"}, "id": "r1"}'
+
+    Arguments
+    ---------
+    folder (DIR) : The folder of the log and the models.
+
+    Model to begin with
+    -------------------
+    model (-i) : A model file to begin with.
+    loss : Loss of a new model.
+    alpha : Rate of one new model; several are mixed by default.
+    certificate : Bound how much better any fixed model could be.
+
+    Options
+    -------
+    host : Address; others than this machine's need a token.
+    port : Port of HTTP; 0 for any.
+    vw_port : Port of the protocol of VW's daemon.
+    stream (--from) : Learn from a topic, kafka://BROKER:PORT/TOPIC.
+    promote_at : Promote a better challenger, at this level; such as 0.01.
+
+    What waits
+    ----------
+    wait : How long predictions wait, as 90s, 30m, 12h, 7d.
+    negative_after : As --wait; what waited longer is learned as a negative.
+    most_waiting : How many predictions wait.
+    retain : How long the log is kept; for ever by default.
+    checkpoint : Save the models every n rows.
+
+    More on access and limits
+    -------------------------
+    token_file : File with the token that requests have to bear.
+    tls_cert : Certificate for TLS.
+    tls_key : Its private key.
+    max_body : Bytes of a request.
+    max_rows : Rows of a request.
+    max_features : Features of a row.
+    max_connections : Open connections.
     """
     with errors_as_messages():
+        from forel.validation import number
+
+        for name, given in (("port", port), ("vw_port", vw_port)):
+            if given is not None:
+                number(name, given, "0 to 65535", 0, 65535)
         options_of = _import_serve()
         waiting = options_of.Waiting(seconds(negative_after or wait), most_waiting, negative_after is not None)
         limits = options_of.Limits(max_body, max_rows, max_features, max_connections)
-        token = None
-        if token_file is not None:
-            with open(token_file, encoding="utf-8") as file:
-                token = file.read().strip()
         options = options_of.ServeOptions(
-            host, port, vw_port, token, tls_cert, tls_key, waiting, limits, checkpoint,
+            host, port, vw_port, read_token(token_file), tls_cert, tls_key, waiting, limits, checkpoint,
             None if retain is None else seconds(retain), level=promote_at, promote=promote_at is not None,
+            stream=stream,
         )  # fmt: skip
         first = _first_model(folder, model, {"loss": loss, "alpha": alpha}, certificate, reading)
         options_of.serve(folder, first, options, _announce)
+
+
+def read_token(path: str | None) -> str | None:
+    """Return the token in a file; None without one."""
+    if path is None:
+        return None
+    with open(path, encoding="utf-8") as file:
+        return file.read().strip()
 
 
 def _import_serve() -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-__all__ = ["UNSUPPORTED", "suggest_train", "translate_name", "translate_vw_options"]
+__all__ = ["UNSUPPORTED", "suggest_command", "translate_name", "translate_vw_options"]
 
 # Options of VW under another name here.
 NAMES = {
@@ -18,9 +18,11 @@ NAMES = {
     "holdout_period": "holdout",
     "initial_regressor": "start",
     "noconstant": "no-bias",
+    "oaa": "classes",
     "quadratic": "interactions",
 }
 
+TEST = ("-t", "--testonly")  # instead of which other commands evaluate or predict
 # Options of VW that forel does not have; GUIDE says what to use instead of each.
 GUIDE = "docs/guide/from_vw.md"
 UNSUPPORTED = {
@@ -30,9 +32,17 @@ UNSUPPORTED = {
     "invariant", "invert_hash", "kill_cache", "learning_rate", "log_multi", "lrq", "max_prediction", "min_prediction",
     "multilabel_oaa", "multiworld_test", "nn", "node", "normalized", "plt", "power_t", "print", "progress",
     "random_seed", "random_weights", "raw_predictions", "readable_model", "save_per_pass", "sgd", "sort_features",
-    "span_server", "spelling", "total", "unique_id", "wap", "wap_ldf",
+    "span_server", "spelling", "testonly", "total", "unique_id", "wap", "wap_ldf",
 }  # fmt: skip
-SHORT = {"a": "audit", "c": "cache", "k": "kill_cache", "l": "learning_rate", "P": "progress", "r": "raw_predictions"}
+SHORT = {
+    "a": "audit",
+    "c": "cache",
+    "k": "kill_cache",
+    "l": "learning_rate",
+    "P": "progress",
+    "r": "raw_predictions",
+    "t": "testonly",
+}
 
 
 def translate_name(name: str) -> str:
@@ -49,22 +59,27 @@ def translate_name(name: str) -> str:
     return NAMES.get(name, name)
 
 
-def suggest_train(arguments: Sequence[str], known: Collection[str]) -> str | None:
-    """Return the command to train for arguments of VW, which has no commands; None for other arguments.
+def suggest_command(arguments: Sequence[str], known: Collection[str]) -> str | None:
+    """Return the command for arguments of VW, which has no commands; None for other arguments.
 
     Parameters
     ----------
     arguments : of the command line
     known : commands, and options that may stand before one
 
-    >>> suggest_train(["-d", "clicks.vw", "-q", "ab"], ["train", "--version"])
+    >>> suggest_command(["-d", "clicks.vw", "-q", "ab"], ["train", "--version"])
     'forel train -d clicks.vw -q ab'
+    >>> suggest_command(["-t", "-d", "clicks.vw", "-i", "m.forel", "-p", "p.txt"], ["train", "--version"])
+    'forel predict -d clicks.vw -i m.forel -p p.txt'
     """
     if arguments[0] in known:
         return None
-    flags = (argument.partition("=")[0] for argument in arguments)
-    data = any(flag in ("-d", "--data") for flag in flags) or any(map(os.path.isfile, arguments))
-    return shlex.join(["forel", "train", *arguments]) if data else None
+    flags = {argument.partition("=")[0] for argument in arguments}
+    if not (flags & {"-d", "--data"} or any(map(os.path.isfile, arguments))):
+        return None
+    tested = "predict" if flags & {"-p", "--predictions"} else "evaluate"
+    command = tested if flags & {*TEST} else "train"
+    return shlex.join(["forel", command, *(argument for argument in arguments if argument not in TEST)])
 
 
 SQUARED = ("squared", "classic")  # VW's names of (p − y)², with and without importance-invariant updates

@@ -3,53 +3,43 @@
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from forel.data.block import Position, Task, completed_tasks
-from forel.data.features.kinds import Kinds
-from forel.data.features.names import Names
 from forel.data.options import ReadOptions
-from forel.data.parsers.arrays import Arrays, arrays_of, conversion_errors, frame_of, is_pandas, with_features
-from forel.data.parsers.arrow_batches import NumberedBatch, arrow_batches, dictionary_batches, number_rows
+from forel.data.parsers.arrow_batches import (
+    Arrays,
+    NumberedBatch,
+    arrays_of,
+    arrow_batches,
+    conversion_errors,
+    dictionary_batches,
+    frame_of,
+    is_pandas,
+    number_rows,
+    with_features,
+)
 from forel.data.parsers.columns import Columns
-from forel.data.parsers.csv_blocks import parse_csv
 from forel.data.parsers.csv_header import separator_of
-from forel.data.parsers.csv_rows import CsvFormat
-from forel.data.parsers.dict_batches import batched_blocks
-from forel.data.parsers.dicts import JsonDicts
-from forel.data.parsers.json_lines import detect_label_words, parse_json
-from forel.data.parsers.label_cells import dicts_with_numbers
+from forel.data.parsers.csv_rows import CsvFormat, parse_csv
+from forel.data.parsers.dicts import JsonDicts, batched_blocks
+from forel.data.parsers.json_lines import decide_labels, parse_json
+from forel.data.parsers.label_codes import LabelCodes
 from forel.data.parsers.tables import table_blocks
 from forel.data.problems import Problems
 from forel.data.slices import SliceRecorder
 from forel.data.sources.streams import chunks, skip
 from forel.validation import refuse
 
+if TYPE_CHECKING:
+    from forel.data.reader import Reader
+
 __all__ = ["object_tasks", "stream_tasks"]
 
 DATASET_ROWS = 1 << 14  # rows of a batch of a Ray dataset
 
 
-class Reading(Protocol):
-    """Options of reading, and what is recorded while blocks are read."""
-
-    @property
-    def options(self) -> ReadOptions:
-        """The options."""
-        ...
-
-    @property
-    def names(self) -> Names | None:
-        """Names of slots, if they are recorded."""
-        ...
-
-    @property
-    def kinds(self) -> Kinds:
-        """Kinds of the columns."""
-        ...
-
-
-def object_tasks(source: Any, reader: Reading, problems: Problems, start: Position) -> Iterator[Task]:
+def object_tasks(source: Any, reader: "Reader", problems: Problems, start: Position) -> Iterator[Task]:
     """Yield a task for each block of a table, an array, a dataset or an iterable of dicts."""
     _check_missing(reader.options, "tables and dicts in memory")
     if (arrays := arrays_of(source)) is not None:
@@ -85,7 +75,7 @@ def _exported_batches(source: Any) -> Any:
 
 
 def stream_tasks(
-    stream: Any, form: str, beginning: bytes, file: str, reader: Reading, problems: Problems, start: Position
+    stream: Any, form: str, beginning: bytes, file: str, reader: "Reader", problems: Problems, start: Position
 ) -> Iterator[Task]:
     """Yield a task for each block of a file; ``beginning`` has its first bytes."""
     options, columns, kinds_found = reader.options, _columns(reader, start), reader.kinds.of_file(start.file)
@@ -106,11 +96,15 @@ def stream_tasks(
         _check_missing(options, form)
         skip(stream, start.bytes)
         text = chunks(stream, options.chunk_bytes, problems, file, start.line, limit=options.longest_line(form))
-        worded, lines = (False, text) if start.bytes else detect_label_words(text, columns)
-        if worded or columns.derived or options.slices or start.blocks:  # these positions are in blocks
-            yield from _dict_tasks(JsonDicts(lines, problems, file), file, reader, problems, start)
+        if columns.derived or options.slices:  # these positions are in blocks
+            yield from _dict_tasks(JsonDicts(text, problems, file), file, reader, problems, start)
+            return
+        if start.bytes and kinds_found:  # labels that are words have a kind by now
+            of_label = {name: kind for name, kind in kinds_found.items() if name == columns.label}
+            columns = replace(columns, known={**of_label, **columns.known})
         else:
-            yield from parse_json(lines, columns, problems, reader.names, file, start, kinds_found)
+            columns, text = decide_labels(text, columns, kinds_found)
+        yield from parse_json(text, columns, problems, reader.names, file, start, kinds_found)
 
 
 def _check_missing(options: ReadOptions, form: str) -> None:
@@ -120,14 +114,14 @@ def _check_missing(options: ReadOptions, form: str) -> None:
         warnings.warn(f"missing: got {marks}, which is ignored in {form}; use null there", UserWarning, stacklevel=2)
 
 
-def _columns(reader: Reading, start: Position) -> Columns:
+def _columns(reader: "Reader", start: Position) -> Columns:
     """Return the roles of a file's columns, with their kinds in earlier files."""
     return Columns(reader.options, reader.kinds.before(start.file), reader.kinds.seen)
 
 
 def _table_tasks(
-    batches: Iterable[NumberedBatch], file: str, reader: Reading, problems: Problems, start: Position, columns: Columns,
-    hidden: Collection[str] = (), from_pandas: bool = False,
+    batches: Iterable[NumberedBatch], file: str, reader: "Reader", problems: Problems, start: Position,
+    columns: Columns, hidden: Collection[str] = (), from_pandas: bool = False,
 ) -> Iterator[Task]:  # fmt: skip
     options, recorder = reader.options, SliceRecorder(reader.options.slices)
     batches = recorder.batches(batches, hidden) if options.slices else batches
@@ -135,7 +129,7 @@ def _table_tasks(
     yield from completed_tasks(recorder.blocks(blocks) if options.slices else blocks, problems, start)
 
 
-def _array_tasks(arrays: Arrays, reader: Reading, problems: Problems, start: Position) -> Iterator[Task]:
+def _array_tasks(arrays: Arrays, reader: "Reader", problems: Problems, start: Position) -> Iterator[Task]:
     columns, options = arrays.named(_columns(reader, start)), reader.options
     numbered = number_rows(arrays.batches(columns), "array", problems, "array")
     if not arrays.sparse:
@@ -149,17 +143,17 @@ def _array_tasks(arrays: Arrays, reader: Reading, problems: Problems, start: Pos
 
 
 def _dict_tasks(
-    items: Iterable[tuple[int, Any]], file: str, reader: Reading, problems: Problems, start: Position
+    items: Iterable[tuple[int, Any]], file: str, reader: "Reader", problems: Problems, start: Position
 ) -> Iterator[Task]:
     options, columns, kinds_found = reader.options, _columns(reader, start), reader.kinds.of_file(start.file)
-    words, recorder = list[str](), SliceRecorder(options.slices)
+    labels, recorder = LabelCodes(columns), SliceRecorder(options.slices)
     source = items
     items = recorder.dicts(items) if options.slices else items
-    items = items if columns.label is None else dicts_with_numbers(items, columns, kinds_found, words)
+    items = items if columns.label is None else labels.encode_all(items, kinds_found)
     blocks = batched_blocks(
         items, columns, problems, reader.names, file, kinds_found,
         lambda: getattr(source, "complete", False),
     )  # fmt: skip
     blocks = recorder.blocks(blocks) if options.slices else blocks
-    named = (replace(block, label_words=tuple(words)) if words else block for block in blocks)
+    named = (replace(block, label_words=tuple(labels.classes)) if labels.classes else block for block in blocks)
     yield from completed_tasks(named, problems, start)

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Literal
@@ -239,10 +239,15 @@ class ClassNames:
         self._numbers = {name: k for k, name in enumerate(self.names)}
         self._rows = Counter[str]()
 
-    def restore(self, names: Sequence[str]) -> None:
-        """Continue with the classes that an earlier reader has found."""
+    def pack(self) -> dict[str, Any]:
+        """Return the classes, and the rows of each, as JSON."""
+        return {"names": list(self.names), "rows": dict(self._rows)}
+
+    def restore(self, names: Sequence[str], rows: Mapping[str, int]) -> None:
+        """Continue with what another object's :meth:`pack` returned."""
         self.names[:] = names
         self._numbers = {name: k for k, name in enumerate(self.names)}
+        self._rows = Counter(rows)
 
     def number(self, labels: NDArray[Any], words: tuple[str, ...] | None = None) -> NDArray[np.float64]:
         """Return the numbers of classes; NaN where a label is missing, −1 where its class is unknown.

@@ -2,6 +2,8 @@
 
 import io
 import warnings
+from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,10 +12,10 @@ from numpy.typing import NDArray
 from forel.data.block import concatenate
 from forel.data.compiled import layout, scanner
 from forel.data.options import ReadOptions
-from forel.data.problems import excerpt
+from forel.data.parsers.lines import malformed, scan_lines
+from forel.data.problems import Malformed, Problems
 from forel.data.reader import read
 from forel.data.sources.streams import PAD
-from forel.data.values import nearest_float32
 
 __all__ = ["LineParser", "ParsedLines"]
 
@@ -69,7 +71,7 @@ class LineParser:
         self._indices, self._values = np.zeros(rows, np.int32), np.zeros(rows, np.float32)
         self._labels, self._importance = np.zeros(rows), np.zeros(rows, np.float32)
         self._tags = np.zeros((rows, 2), np.int64)
-        self._counts, self._hard = np.zeros(layout.SIZE, np.int64), np.zeros((64, 3), np.int64)
+        self._counts = np.zeros(layout.SIZE, np.int64)
 
     def parse(self, data: bytes) -> ParsedLines:
         """Return the rows of complete lines; malformed lines are reported, and the others read."""
@@ -82,28 +84,14 @@ class LineParser:
             self._grow(max(length, 2 * self._capacity))
         self._view[:length] = data
         self._view[length : length + 8] = bytes(8)
-        counts, resolved, errors = self._counts, np.empty(0), dict[int, str]()
+        counts, errors = self._counts, dict[int, str]()
         counts[:] = 0
-        while (at := int(counts[layout.AT])) < length:
-            before = counts.copy()
-            status = self._scan(length, resolved)
-            hards = int(counts[layout.HARD])
-            if hards > resolved.size:  # numbers that need exact arithmetic: parse the same text again
-                if hards > len(self._hard):
-                    self._hard = np.zeros((hards, 3), np.int64)
-                else:
-                    resolved = np.array([self._resolved(*one) for one in self._hard[:hards].tolist()])
-                counts[:] = before
-                continue
-            if status == layout.DONE:
-                break
-            at, line = int(counts[layout.AT]), int(counts[layout.LINES])
-            end = data.find(b"\n", at)
-            word = data[at:end].split(maxsplit=1)
-            errors[line] = (
-                f"got {excerpt(word[0]) if word else 'the end of the line'}, expected {layout.EXPECTED[status]}"
-            )
-            counts[layout.AT], counts[layout.LINES], resolved = end + 1, line + 1, np.empty(0)
+
+        def report(status: int) -> None:
+            found = malformed(self._text, 0, length, counts, status, "", 0)
+            errors[found.line] = _sentence(found)
+
+        scan_lines(partial(self._scan, length), self._text, length, counts, report)
         rows, entries = int(counts[layout.ROWS]), int(counts[layout.ENTRIES])
         spans = self._tags[:rows]
         tagged = bool((spans[:, 1] > spans[:, 0]).any())
@@ -113,11 +101,11 @@ class LineParser:
             self._importance[:rows], self._lines[:rows], tags, errors,
         )  # fmt: skip
 
-    def _scan(self, length: int, resolved: NDArray[np.float64]) -> int:
+    def _scan(self, length: int, hard: NDArray[np.int64], resolved: NDArray[np.float64]) -> int:
         """Call the compiled parser from the place in the counts on."""
         arguments = (
-            self._text, length, self._counts, self.options.bits, 0, self._indptr, self._indices, self._values,
-            self._labels, self._importance, self._lines, self._tags, self._hard, resolved, *self._no_names,
+            self._text, length, self._counts, self.options.bits, self._indptr, self._indices, self._values,
+            self._labels, self._importance, self._lines, self._tags, hard, resolved, *self._no_names,
         )  # fmt: skip
         if self._parse is None:
             before, function = self._counts.copy(), scanner("vw", "parse")
@@ -126,32 +114,15 @@ class LineParser:
             self._counts[:] = before
         return int(self._parse(*arguments))
 
-    def _resolved(self, start: int, stop: int, double: int) -> float:
-        text = bytes(self._view[start:stop])
-        return float(text) if double else float(nearest_float32(text))
-
     def _general(self, data: bytes) -> ParsedLines:
-        """Read lines as those of a file, one at a time where one of them is malformed."""
-        options = self.options.updated({"format": "vw", "tags": True, "on_error": "raise"})
-        errors = dict[int, str]()
-        lines = data.split(b"\n")[:-1]
-        try:
-            return _of_file(data, options, errors)
-        except ValueError:
-            for number, line in enumerate(lines):
-                try:
-                    _of_file(line + b"\n", options, errors)
-                except ValueError as error:
-                    errors[number] = str(error).split(": ", 1)[-1]
-        kept = b"".join((b"" if k in errors else line) + b"\n" for k, line in enumerate(lines))
-        return _of_file(kept, options, errors)
+        """Read lines as those of a file."""
+        options, problems = self.options.updated({"format": "vw", "tags": True}), Problems("later")
+        with warnings.catch_warnings(action="ignore"):  # that few lines do not have all namespaces
+            one = concatenate(replace(read(io.BytesIO(data), options=options), problems=problems))
+        lines = np.empty(0, np.int64) if one.lines is None else one.lines - 1
+        errors = {found.line - 1: _sentence(found) for found in problems.waiting}
+        return ParsedLines(*one.rows, one.labels, one.importance, lines, one.tags or (b"",) * len(one), errors)
 
 
-def _of_file(data: bytes, options: ReadOptions, errors: dict[int, str]) -> ParsedLines:
-    with warnings.catch_warnings():  # that few lines do not have all namespaces
-        warnings.simplefilter("ignore")
-        one = concatenate(read(io.BytesIO(data), options=options))
-    lines = np.empty(0, np.int64) if one.lines is None else one.lines - 1
-    labels, importance = one.labels.astype(np.float64), one.importance.astype(np.float32)
-    tags = one.tags or (b"",) * len(one)
-    return ParsedLines(one.indptr, one.indices, one.values, labels, importance, lines, tags, errors)
+def _sentence(found: Malformed) -> str:
+    return f"got {found.got}, expected {found.expected}"

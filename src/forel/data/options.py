@@ -14,11 +14,10 @@ from forel.data.features.dates import parse_date_column
 from forel.data.features.kinds import validate_kinds
 from forel.data.features.names import Names
 from forel.data.features.text import TextFeatures, parse_char_ngram
-from forel.data.features.transforms import parse_bucket
 from forel.data.labels import validated_classes
 from forel.data.sources.detect import FORMATS
 from forel.data.sources.streams import LONGEST
-from forel.validation import refuse, repeated, several, whole
+from forel.validation import positive, refuse, repeated, several, whole
 
 __all__ = [
     "BLOCK_BYTES", "COLUMNS", "LENIENT", "MEANING", "STORED", "OtherReadKeywords", "ReadKeywords", "ReadOptions",
@@ -26,7 +25,7 @@ __all__ = [
 ]  # fmt: skip
 
 OBJECTS = 16  # an object parsed from JSON takes about this many times the memory of its text
-SEQUENCES = ("keep", "ignore", "categories", "log", "bucket", "text", "date", "missing", "interactions", "slices")
+SEQUENCES = ("keep", "ignore", "categories", "log", "text", "date", "missing", "interactions", "slices")
 BLOCK_BYTES = 1 << 21  # large enough to amortize the work per block, small enough for several blocks to fit in cache
 
 
@@ -68,8 +67,6 @@ class ReadOptions:
     keep, ignore : columns or keys to use as features, or to leave out; for VW text, first letters of namespaces
     categories : columns or keys whose numbers are codes: each number is a category, like a string
     log : columns or keys whose numbers x are replaced by sign(x) log(1 + |x|)
-    bucket : columns or keys whose numbers become categories by magnitude, such as ``price^8..16``; ``price:4`` uses
-        four buckets per doubling
     text : columns or keys whose words are features, as :class:`forel.data.features.text.TextFeatures` splits them
     ngram : of these columns, sequences of up to ``ngram`` words
     char_ngram : of these columns, sequences of characters within words, such as "3-5"
@@ -82,8 +79,6 @@ class ReadOptions:
     decimal : the decimal mark of numbers in delimited text, "." or ","
     interactions : crosses, as :func:`forel.data.features.crosses.parse_crosses` takes them: ``"ab"`` for pairs of
         features of namespaces that begin with a and with b, ``"city*device"`` for columns by name, or three of these
-    zero_based : svmlight only: False subtracts 1 from every id; True and "auto" keep ids as written, because a stream
-        does not show which convention it uses before its end
     constant : whether each example gets the feature ``Constant``, which is penalized like others and not crossed
     kinds : kinds of columns, as ``Reader.kinds.known`` returns them after reading: "number", "category", or "either",
         which depends on the value. The first value of any other text column decides its kind
@@ -101,6 +96,9 @@ class ReadOptions:
     block_bytes : approximate number of bytes per block
     line_limit : length in bytes above which a line or header is refused, because the file may not be text; None for
         64 MB, and 4 MB for JSON lines, whose objects take more memory than their text
+    follow : at the end of a file of lines, or of a pipe, wait for more, until the process is interrupted by SIGINT or
+        SIGTERM; lines that are there already are read then
+    idle : with ``follow``, seconds without a line after which it ends, too
 
     >>> options = ReadOptions(label="click", ignore=["id"])
     >>> options.stored
@@ -120,7 +118,6 @@ class ReadOptions:
     ignore: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
     categories: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
     log: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
-    bucket: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
     text: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
     ngram: int = _option(1, int, Use.MEANING, Use.STORED, Use.COLUMNS)
     date: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
@@ -130,7 +127,6 @@ class ReadOptions:
     missing: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
     decimal: str = _option(".", str, Use.MEANING, Use.STORED, Use.COLUMNS)
     interactions: tuple[Any, ...] = _option((), list, Use.MEANING, Use.STORED)
-    zero_based: bool | Literal["auto"] = _option("auto", (bool, str), Use.MEANING, Use.STORED)
     # Added after a cache is read, so that models with and without it share the cache.
     constant: bool = _option(False, bool, Use.STORED, Use.RESUME)
     kinds: Mapping[str, str] = _option({}, dict, Use.MEANING, Use.STORED)
@@ -145,6 +141,8 @@ class ReadOptions:
     on_error: Literal["raise", "skip"] = _option("raise", str, Use.RESUME)
     block_bytes: int = _option(BLOCK_BYTES, int, Use.RESUME)
     line_limit: int | None = _option(None, int)
+    follow: bool = _option(False, bool)
+    idle: float | None = _option(None, (int, float))
 
     def __post_init__(self) -> None:
         for name in SEQUENCES:
@@ -166,9 +164,9 @@ class ReadOptions:
             raise refuse("positive", self.positive, "None where labels have several classes")
         self._check_text()
         dates = [parse_date_column(one)[0] for one in self.date]
-        twice = repeated((*self.categories, *self.log, *self.buckets, *self.text, *dates))
+        twice = repeated((*self.categories, *self.log, *self.text, *dates))
         if twice is not None:
-            raise refuse("categories, log, bucket, text, date", twice, "one of these for a column")
+            raise refuse("categories, log, text, date", twice, "one of these for a column")
         for name, usual in (("ngram", 1), ("char_ngram", None)):
             if not self.text and (given := getattr(self, name)) != usual:
                 raise refuse(name, given, "none without text (--text), which names columns")
@@ -188,8 +186,12 @@ class ReadOptions:
         # Compiled code counts the entries of a chunk in 32 bits.
         if self.line_limit is not None and whole("line_limit", self.line_limit, low=1) > 1 << 30:
             raise refuse("line_limit", self.line_limit, "1 to 2**30")
-        if self.zero_based not in (True, False, "auto"):
-            raise refuse("zero_based", self.zero_based, "True, False or 'auto'")
+        if self.follow and self.encoding is not None:
+            raise refuse("follow", True, "False with an encoding; lines are UTF-8")
+        if self.idle is not None:
+            if not self.follow:
+                raise refuse("idle", self.idle, "None without follow (--follow)")
+            positive("idle", self.idle)
 
     def _check_text(self) -> None:
         """Raise if the marks of delimited text are ambiguous."""
@@ -200,11 +202,6 @@ class ReadOptions:
             raise refuse("decimal", self.decimal, "'.' or ','")
         if not all(isinstance(mark, str) and mark.strip() for mark in self.missing):
             raise refuse("missing", self.missing, "words; empty cells are missing in any case")
-
-    @cached_property
-    def buckets(self) -> dict[str, int]:
-        """The columns whose numbers become categories, with their buckets per doubling."""
-        return dict(parse_bucket(one) for one in self.bucket)
 
     @cached_property
     def dates(self) -> dict[str, str]:
@@ -287,7 +284,7 @@ class ReadOptions:
     @property
     def meaning(self) -> dict[str, Any]:
         """The options that decide what examples mean, as JSON."""
-        return {**self.to_json(MEANING), "bucket": [f"{name}:{per}" for name, per in self.buckets.items()]}
+        return self.to_json(MEANING)
 
     @property
     def resume_key(self) -> dict[str, Any]:
@@ -309,7 +306,6 @@ class OtherReadKeywords(TypedDict, total=False):
     positive: str | None
     categories: Iterable[str] | None
     log: Iterable[str] | None
-    bucket: Iterable[str] | None
     ngram: int | None
     char_ngram: str | None
     date: Iterable[str] | None
@@ -317,7 +313,6 @@ class OtherReadKeywords(TypedDict, total=False):
     header: bool | None
     missing: Iterable[str] | None
     decimal: str | None
-    zero_based: bool | Literal["auto"] | None
     constant: bool | None
     kinds: Mapping[str, str] | None
     unlabelled: bool | None
@@ -330,6 +325,8 @@ class OtherReadKeywords(TypedDict, total=False):
     on_error: Literal["raise", "skip"] | None
     block_bytes: int | None
     line_limit: int | None
+    follow: bool | None
+    idle: float | None
 
 
 class ReadKeywords(OtherReadKeywords, total=False):

@@ -1,36 +1,29 @@
 """Pieces of files that are read elsewhere, such as on other machines, and combined in order.
 
-A piece is a file, or a range of a plain VW or svmlight file. A worker opens, decompresses and parses it, and its blocks
-are used in the order of the source. State that depends on earlier pieces (kinds of columns, line numbers) is predicted
-when a piece is sent and checked when its results are used: if kinds differ, or if a problem needs its line number, the
-rest of the piece is read again. Rows, problems, names and kinds are therefore the same as in one process, for any
-number of workers.
+A piece is a file. A worker opens, decompresses and parses it, and its blocks are used in the order of the source. The
+kinds of columns, which depend on earlier files, are predicted when a piece is sent and checked when its results are
+used: if they differ, the piece is read again. Rows, problems, names and kinds are therefore the same as in one process,
+for any number of workers.
 """
 
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 from forel.data.block import Block, Position
-from forel.data.features.constant import record_constant
 from forel.data.features.kinds import Kinds
 from forel.data.features.names import Names, PackedNames
+from forel.data.features.rows import record_constant
 from forel.data.options import ReadOptions
-from forel.data.parsers.csv_header import format_of
 from forel.data.problems import Problems
 from forel.data.reader import Reader
-from forel.data.sources.detect import LINE_FORMATS
-from forel.data.sources.files import absolute, file_state, is_file, open_file, single_sources
-from forel.data.sources.streams import is_plain, is_utf8
+from forel.data.sources.files import absolute, is_file, single_sources
 from forel.validation import refuse
 
 __all__ = ["Parsed", "Piece", "Results", "Workers", "ordered_pieces", "pieces_of", "read_piece"]
 
-PIECE = 1 << 26  # bytes of a range of a plain file
-SEARCHED = 1 << 16  # bytes searched for a line end at a time
 AHEAD = 2  # pieces that are sent at most, times the number that is read at the same time
-LATER = 2  # predicted number of the first line of a range: any but 1, because the first may have a byte order mark
 
 
 @dataclass(frozen=True)
@@ -41,8 +34,7 @@ class Piece:
     ----------
     path : the file, as an absolute path or URL
     name : its name in messages
-    start : position of its beginning; ``line`` is predicted where earlier lines are not counted yet
-    stop : offset of its end in bytes; None for the end of the file
+    start : position of its beginning
     options : reading options
     kinds : kinds of columns found before it
     names : whether to record names
@@ -51,7 +43,6 @@ class Piece:
     path: str
     name: str
     start: Position
-    stop: int | None
     options: ReadOptions
     kinds: Kinds
     names: bool = False
@@ -112,13 +103,13 @@ def read_piece(piece: Piece) -> Iterator[Parsed]:
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.vw"
     >>> _ = path.write_text("1 |a b\n-1 |a c\n")
-    >>> piece = Piece(str(path), "a.vw", Position(), 7, ReadOptions(), Kinds())
+    >>> piece = Piece(str(path), "a.vw", Position(), ReadOptions(), Kinds())
     >>> [parsed.block.labels.tolist() for parsed in read_piece(piece) if parsed.block is not None]
-    [[1.0]]
+    [[1.0, -1.0]]
     """
     options, start = piece.options, piece.start
     names = Names(options.bits) if piece.names else None
-    reader = Reader(piece.path, options, Problems(options.on_error), names, start, piece.kinds, piece.stop)
+    reader = Reader(piece.path, options, Problems(options.on_error), names, start, piece.kinds)
     found = piece.kinds.of_file(start.file)
     try:
         for task in reader.file_tasks(piece.path, start, piece.name):
@@ -173,18 +164,16 @@ class _Progress:
             self.sent.append((piece, self.workers.read(piece)))
 
     def results(self) -> Iterator[Parsed]:
-        """Yield the results of the first piece, with the numbers of lines in the whole file."""
+        """Yield the results of the first piece."""
         piece, results = self.sent[0]
         if piece.start.file > self.position.file:
             self.position = piece.start
         if piece.kinds.before(piece.start.file) != self.reader.kinds.before(piece.start.file):
-            piece, results = self._send_again(piece, results)
-        shift = self.position.line - piece.start.line
-        for parsed in results:
-            if shift and (parsed.error is not None or parsed.problems.count):
-                yield from self._send_again(piece, results)[1]
-                return
-            yield parsed if parsed.block is None or not shift else replace(parsed, block=_shifted(parsed.block, shift))
+            results.close()
+            piece = replace(piece, start=self.position, kinds=self.reader.kinds.copied())
+            results = self.workers.read(piece)
+            self.sent[0] = piece, results
+        yield from results
 
     def finish(self, parsed: Parsed) -> Iterator[Block]:
         """Record the kinds, names and problems of a block, and yield it if it has examples."""
@@ -197,20 +186,6 @@ class _Progress:
             self.position = parsed.block.after
         yield from self.reader.finish(parsed.block, parsed.problems)
 
-    def _send_again(self, piece: Piece, results: Results) -> tuple[Piece, Results]:
-        """Send the rest of the first piece again, with the current position and kinds."""
-        results.close()
-        piece = replace(piece, start=self.position, kinds=self.reader.kinds.copied())
-        self.sent[0] = piece, self.workers.read(piece)
-        return self.sent[0]
-
-
-def _shifted(block: Block, lines: int) -> Block:
-    """Return a block shifted by ``lines`` lines."""
-    after = None if block.after is None else block.after._replace(line=block.after.line + lines)
-    row_lines = None if block.lines is None else block.lines + lines
-    return replace(block, line=block.line + lines, lines=row_lines, after=after)
-
 
 def pieces_of(reader: Reader) -> Iterator[Piece]:
     """Yield the pieces of a reader's source, with the kinds of columns known so far."""
@@ -221,44 +196,4 @@ def pieces_of(reader: Reader) -> Iterator[Piece]:
         if number < reader.start.file:
             continue
         start = reader.start if number == reader.start.file else Position(number)
-        starts = [start, *_range_starts(name, reader.options, start)]
-        for first, after in zip(starts, [*starts[1:], None], strict=True):
-            yield Piece(
-                absolute(name),
-                name,
-                first,
-                None if after is None else after.bytes,
-                reader.options,
-                reader.kinds.copied(),
-                reader.names is not None,
-            )
-
-
-def _range_starts(path: str, options: ReadOptions, start: Position) -> Iterator[Position]:
-    """Yield the beginnings of the second and further ranges of a plain file."""
-    with open_file(path) as file:
-        beginning = file.read(SEARCHED)
-        try:
-            utf8 = options.encoding is None or is_utf8(options.encoding)
-            if not utf8 or not is_plain(beginning) or format_of(path, options, beginning) not in LINE_FORMATS:
-                return
-        except ValueError:  # an unknown format, for which the worker raises
-            return
-        before = start.bytes
-        for end in range(start.bytes + PIECE, file_state(path)[0], PIECE):
-            line_start = _line_start(file, before, end)
-            if line_start > before:
-                yield start._replace(bytes=line_start, line=LATER)
-                before = line_start
-
-
-def _line_start(file: Any, low: int, end: int) -> int:
-    """Return the position after the last line end before ``end``; ``low`` without one after it."""
-    while end > low:
-        begin = max(low, end - SEARCHED)
-        file.seek(begin)
-        found = file.read(end - begin).rfind(b"\n")
-        if found >= 0:
-            return int(begin + found + 1)
-        end = begin
-    return low
+        yield Piece(absolute(name), name, start, reader.options, reader.kinds.copied(), reader.names is not None)

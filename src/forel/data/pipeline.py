@@ -10,13 +10,14 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Event, Lock, Semaphore, Thread, get_native_id
 from typing import Any, Generic, TypeVar
 
 from forel.data import Block, Reader
+from forel.data.sources.arriving import ended_by_signals
 from forel.validation import whole
 
 __all__ = ["default_threads", "in_order", "lower_priority", "ordered_blocks"]
@@ -46,8 +47,9 @@ def ordered_blocks(reader: Reader, threads: int | None = None) -> Iterator[Block
     [[1.0], [-1.0]]
     """
     number = default_threads() if threads is None else whole("threads", threads)
-    for result in in_order(reader.tasks(), number, sequential=reader.names is not None):
-        yield from reader.finish(*result)
+    with ended_by_signals(reader.ended) if reader.options.follow else nullcontext():
+        for result in in_order(reader.tasks(), number, sequential=reader.names is not None):
+            yield from reader.finish(*result)
     reader.check_keys()
 
 

@@ -1,7 +1,6 @@
 """Malformed input: an error that locates it, and whether to raise or to count."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -55,14 +54,6 @@ class Problems:
     crossed: set[int] = field(default_factory=set)
     warnings: dict[str, str] = field(default_factory=dict)
     waiting: list[Malformed] = field(default_factory=list)
-
-    def note_words(self, counts: Mapping[str, int]) -> None:
-        """Count words in place of numbers."""
-        self.words.update(counts)
-
-    def note_crossed(self, kinds: Iterable[int]) -> None:
-        """Record kinds of namespaces."""
-        self.crossed.update(kinds)
 
     def warn(self, about: str, message: str) -> None:
         """Keep the first warning about something."""

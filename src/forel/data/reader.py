@@ -3,27 +3,28 @@
 import os
 import warnings
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
+from threading import Event
 from typing import Any, Unpack
 
 import numpy as np
 
 from forel.data.block import BEGINNING, Block, Position, Task, completed_task
-from forel.data.features.constant import add_constant, record_constant
 from forel.data.features.crosses import SeparateFeatures
 from forel.data.features.kinds import Kinds
 from forel.data.features.names import Names
-from forel.data.features.rows import drop_rows
+from forel.data.features.rows import add_constant, drop_rows, record_constant
 from forel.data.labels import ClassNames, class_name, shown_names
 from forel.data.options import COLUMNS, ReadKeywords, ReadOptions
 from forel.data.parsers.csv_header import format_of
 from forel.data.parsers.lines import LineFormat, kept_initials, parse_lines
 from forel.data.problems import Malformed, Problems
+from forel.data.sources.arriving import follow
 from forel.data.sources.detect import BINARY, LINE_FORMATS
-from forel.data.sources.files import single_sources
+from forel.data.sources.files import is_url, single_sources
 from forel.data.sources.row_cache import RowCache
-from forel.data.sources.streams import Limited, broken_file, chunks, open_stream, read_errors, skip
+from forel.data.sources.streams import broken_file, chunks, open_stream, read_errors, skip
 from forel.validation import refuse
 
 __all__ = ["Reader", "names_for", "read"]
@@ -41,7 +42,7 @@ class Reader:
     source, options : as in :func:`read`
     problems, names, kinds, classes : updated while blocks are read; names may have been recorded before
     start : where to start: the position after a block of another reader with the same source and options
-    stop : number of bytes of a plain VW or svmlight file after which to stop, at a line end; None for its end
+    ended : with the option ``follow``, ends reading after the lines that are there when it is set
     """
 
     source: Any
@@ -50,8 +51,8 @@ class Reader:
     names: Names | None = field(default=None, repr=False)
     start: Position = BEGINNING
     kinds: Kinds = field(default_factory=Kinds, repr=False)
-    stop: int | None = None
     classes: ClassNames = field(default_factory=ClassNames, repr=False)
+    ended: Event = field(default_factory=Event, repr=False)
 
     def __iter__(self) -> Iterator[Block]:
         for task in self.tasks():
@@ -67,7 +68,14 @@ class Reader:
             self.kinds.seen.names.update(self.source.kinds)
             yield from self.source.tasks(self.source.find(self.start) if self.start > BEGINNING else 0)
             return
-        for number, one in enumerate(single_sources(self.source)):
+        sources = single_sources(self.source)
+        if self.options.follow and (len(sources) > 1 or not isinstance(sources[0], str) or is_url(sources[0])):
+            raise refuse(
+                "follow",
+                f"{len(sources)} sources" if len(sources) > 1 else type(sources[0]).__name__,
+                "the path of one file or pipe, or -",
+            )
+        for number, one in enumerate(sources):
             if number >= self.start.file:
                 yield from self.file_tasks(one, self.start if number == self.start.file else Position(number))
 
@@ -159,12 +167,18 @@ def names_for(options: ReadOptions, names: bool | Names | None = None) -> Names 
 def _tasks(source: Any, reader: Reader, problems: Problems, start: Position, name: str | None = None) -> Iterator[Task]:
     if isinstance(source, str) or hasattr(source, "read"):
         file = name or _name(source)
-        with open_stream(source, reader.options.encoding) as stream:
+        with _opened(source, reader) as stream:
             yield from _stream_tasks(stream, file, reader, problems, start)
     else:
         from forel.data.column_tasks import object_tasks
 
         yield from object_tasks(source, reader, problems, start)
+
+
+def _opened(source: Any, reader: Reader) -> AbstractContextManager[Any]:
+    if not reader.options.follow:
+        return open_stream(source, reader.options.encoding)
+    return follow(source, reader.ended, reader.options.idle)
 
 
 def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, start: Position) -> Iterator[Task]:
@@ -178,6 +192,8 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
         return
     if options.encoding is not None and form in BINARY:
         raise refuse("encoding", options.encoding, f"none for {form}, which is not text")
+    if options.follow and form in BINARY:
+        raise refuse("follow", form, "lines of text")
     if form in LINE_FORMATS:
         yield from _line_tasks(stream, form, file, reader, problems, start)
     else:
@@ -207,15 +223,13 @@ def _line_tasks(
         raise refuse("interactions", "crosses", f"none for {form}, which has no namespaces")
     if options.slices and not syntax.namespaces:
         raise refuse("slices", ", ".join(options.slices), f"none for {form}, which has no columns or namespaces")
-    shift = 1 if options.zero_based is False and syntax.ids else 0
     kept = kept_initials(options.keep, options.ignore)
     line_format = LineFormat(
-        form, options.bits, shift, options.tags and syntax.namespaces, transform, options.slices, kept
+        form, options.bits, options.tags and syntax.namespaces, transform, options.slices, kept
     )  # fmt: skip
     size = options.block_bytes if transform is None else options.chunk_bytes
     skip(stream, start.bytes)
-    limited = stream if reader.stop is None else Limited(stream, reader.stop - start.bytes)
-    found_lines = chunks(limited, size, problems, file, start.line, limit=options.longest_line(form))
+    found_lines = chunks(stream, size, problems, file, start.line, limit=options.longest_line(form))
     yield from parse_lines(found_lines, line_format, problems, reader.names, file, start)
 
 

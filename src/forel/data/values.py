@@ -8,10 +8,11 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 __all__ = [
     "JSON_NAN", "MISSING", "NEVER_NULL", "SIGNS", "category_of", "common_sign", "formatted_number", "is_missing",
-    "is_null", "nearest_float32", "parse_number", "plain_number",
+    "is_null", "nearest_float32", "parse_number", "plain_number", "signed_log1p",
 ]  # fmt: skip
 
 # Missing values of numeric columns and labels; a category is missing only if the cell is empty.
@@ -25,7 +26,6 @@ GAP = "[ \N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}]?"
 AMOUNT = rf"([-+]?)([$€£¥]?){GAP}([-+]?)([0-9]+|[1-9][0-9]{{0,2}}(?:%s[0-9]{{3}})+)(?:%s([0-9]+))?{GAP}([$€£¥%%]?)"
 AMOUNTS = {mark: re.compile(AMOUNT % pair) for mark, pair in {".": (",", r"\."), ",": (r"\.", ",")}.items()}
 WHOLE = 1e15  # integers below it are written without an exponent
-TOP = 2.0**128  # the successor of the largest float32, if it had one
 
 
 class JsonNaN(float):
@@ -172,18 +172,20 @@ def nearest_float32(text: bytes) -> np.float32:
     """
     word = text.decode("ascii")
     double = float(word)
+    side = int(Decimal(word).compare(Decimal(double)))
+    if side and not np.float64(double).view(np.int64) & 1:
+        # Rounded to odd, an inexact double is no midpoint between two float32, and on the number's side of each.
+        double = math.nextafter(double, side * math.inf)
     with np.errstate(all="ignore"):
-        found = np.float32(double)
-        near = TOP * math.copysign(1, double) if np.isinf(found) else float(found)
-        if near == double or math.isinf(double):
-            return found
-        other = np.nextafter(found, np.float32(math.copysign(np.inf, double - near)))
-    beyond = TOP * math.copysign(1, double) if np.isinf(other) else float(other)
-    middle = (near + beyond) / 2
-    if double != middle:
-        return found
-    # The double is a midpoint; the number itself may be on either side of it, or equal, where ``found`` is correct.
-    side = Decimal(word).compare(Decimal(middle))
-    if side == 0:
-        return found
-    return max(found, other) if side > 0 else min(found, other)
+        return np.float32(double)
+
+
+def signed_log1p(values: Any) -> NDArray[np.float64]:
+    r"""Return $\mathrm{sign}(x)\,\log(1 + |x|)$.
+
+    >>> signed_log1p([0.0, -1.0, 1e6]).round(3)
+    array([ 0.   , -0.693, 13.816])
+    """
+    wide = np.asarray(values, np.float64)
+    signed: NDArray[np.float64] = np.copysign(np.log1p(np.abs(wide)), wide)
+    return signed

@@ -46,7 +46,7 @@ class Alarm:
     what: str
 
     def __str__(self) -> str:
-        verb = {"loss": "loss increased", "new features": "features that never occurred became more frequent"}
+        verb = {"loss": "loss increased", "new features": "features that no row before had became more frequent"}
         said = verb.get(self.what, self.what)
         return f"{said}, most likely after row {self.since:,} (found after row {self.row:,})"
 
@@ -72,7 +72,10 @@ class Alarms:
         self.every, self.numbers = whole("every", every, low=1), numbers
         self.state = np.zeros(HEAD + 3 * FOUND)
 
-    def add(self, losses: ArrayLike, errors: ArrayLike | None = None, unseen: ArrayLike | None = None) -> list["Alarm"]:
+    def add(
+        self, losses: ArrayLike, errors: ArrayLike | None = None, unseen: ArrayLike | None = None,
+        numbers: ArrayLike | None = None,
+    ) -> list["Alarm"]:  # fmt: skip
         """Add rows, and return their alarms.
 
         Parameters
@@ -80,6 +83,7 @@ class Alarms:
         losses : the loss of each row, at least 0
         errors : label minus predicted probability of each row, from −1 to 1
         unseen : the share of its features that no row before had
+        numbers : of the rows, from 1 on, if others lie between them
         """
         loss = np.ascontiguousarray(losses, np.float64)
         if loss.ndim != 1 or not (loss >= 0).all():
@@ -91,9 +95,10 @@ class Alarms:
             values[:, 1], values[:, 2] = (1 + error) / 2, (1 - error) / 2
         if unseen is not None:
             values[:, 3] = np.clip(finite_rows("unseen", unseen, loss.size), 0, 1)
+        known = self.rows + 1 + np.arange(loss.size) if numbers is None else numbers
         streams, before = len(STREAMS), self.count
         compiled_function("forel.evidence.kernels", "watch")(
-            values, np.minimum(loss, 1e300), BETS, rates(1.0), costs(1.0),
+            values, np.minimum(loss, 1e300), np.asarray(known, np.float64), BETS, rates(1.0), costs(1.0),
             math.log(RATES.size * streams / WRONG), streams * self.every / (1 - 2 * WRONG), LIMITS,
             WARM if self.numbers else 0, self.state[:HEAD], self._found,
         )  # fmt: skip

@@ -2,9 +2,10 @@ r"""Comparison of two models by their losses on the same rows, valid at whatever
 
 Two statements, for any stream, without independence or stationarity:
 
-1. of the average over rows of $E[d_t|past]$, with $d_t$ the loss of B minus that of A, a confidence sequence
-   (:mod:`forel.evidence.means`). For log-loss, d is the difference of losses of probabilities within [0.01, 0.99]. For
-   other losses it is the difference divided by the sum, which needs no range of labels;
+1. of the average over rows, by importance, of $E[d_t|past]$, with $d_t$ the loss of B minus that of A, a confidence
+   sequence (:mod:`forel.evidence.means`). Importances must be known before labels. For log-loss, d is the difference of
+   losses of probabilities within [0.01, 0.99]. For other losses it is the difference divided by the sum, which needs no
+   range of labels;
 2. of log-loss, if labels had B's probabilities, the total loss of B would ever be log(1/α) larger than that of A with a
    probability of at most α: the likelihood ratio is a martingale then (Ville). It needs no bound on losses.
 """
@@ -15,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forel.evidence.means import MeanSequence
+from forel.evidence.means import COLUMNS, MeanSequence, finite_rows
 from forel.markup import counted
 from forel.validation import refuse
 
@@ -25,7 +26,7 @@ Kind = Literal["log", "relative"]
 EPSILON = 0.01  # least probability of labels in comparisons of log-loss
 LEAST, LARGEST = -math.log1p(-EPSILON), -math.log(EPSILON)
 INFINITE = 1e9  # nats, in place of the loss of a label whose probability was 0
-MEAN, DECIDED, RATIO, REFUTED = slice(0, 3), slice(3, 5), 5, slice(6, 8)
+MEAN, DECIDED, RATIO, REFUTED = slice(COLUMNS), slice(COLUMNS, COLUMNS + 2), COLUMNS + 2, slice(COLUMNS + 3, None)
 
 
 def least_and_largest(low: float, high: float, unit: float = 1.0) -> tuple[str, str]:
@@ -66,13 +67,13 @@ class Comparison:
         self.kind, self.level = kind, level
         self.largest_difference = most = LARGEST - LEAST if kind == "log" else 1.0
         self._means = MeanSequence(-most, most, level)
-        # Rows, Σ d, Σ (d − g)²; the first row that decided, and for which model, 1 or −1; Σ (loss of B − loss of A);
-        # the rows at which the probabilities of A and of B were refuted.
-        self.state = np.zeros(8)
+        # Sums of d; the first row that decided, and for which model, 1 or −1; Σ (loss of B − loss of A); the rows at
+        # which the probabilities of A and of B were refuted.
+        self.state = np.zeros(COLUMNS + 5)
         self._means.state = self.state[None, MEAN]
 
-    def add(self, losses_a: ArrayLike, losses_b: ArrayLike) -> None:
-        """Add the losses of A and B of each row; log-losses of probability 0 may be infinite."""
+    def add(self, losses_a: ArrayLike, losses_b: ArrayLike, importance: ArrayLike | None = None) -> None:
+        """Add the losses of A and B of each row, and its importance; log-losses of probability 0 may be infinite."""
         a, b = (np.ascontiguousarray(each, np.float64) for each in (losses_a, losses_b))
         if a.ndim != 1 or a.shape != b.shape:
             raise refuse("losses", f"shapes {a.shape} and {b.shape}", "one loss of each model for each row")
@@ -80,13 +81,16 @@ class Comparison:
             if not (each >= 0).all():
                 row = int(np.argmin(each >= 0))
                 raise refuse(f"row {row} of {name}", float(each[row]), "a loss of at least 0")
+        if importance is not None:
+            w = finite_rows("importance", importance, a.size)
+            a, b, importance = a[w != 0], b[w != 0], w[w != 0]
         if self.kind == "log":
             self._follow_ratio(np.minimum(b, INFINITE) - np.minimum(a, INFINITE))
-        for rows, sums, variation in self._means.follow(self.differences(a, b)):
+        for sums in self._means.follow(self.differences(a, b), weights=importance):
             decided = self.state[DECIDED]
-            if not decided[0] and (found := self._means.proves(np.abs(sums), variation)).any():
+            if not decided[0] and (found := self._means.proves(np.abs(sums.total), sums)).any():
                 first = int(np.argmax(found))
-                decided[:] = rows[first], np.sign(sums[first])
+                decided[:] = sums.rows[first], np.sign(sums.total[first])
 
     def differences(self, a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what is compared: bounded differences of the losses of rows."""
@@ -107,8 +111,13 @@ class Comparison:
 
     @property
     def rows(self) -> int:
-        """The number of rows."""
+        """The number of rows of positive importance."""
         return int(self.state[0])
+
+    @property
+    def weighted(self) -> bool:
+        """Whether the importance of a row is not 1."""
+        return self._means.weighted
 
     def interval(self) -> tuple[float, float]:
         """Return the ends of the interval of the average of $E[d_t|past]$: above 0, A is better."""
@@ -134,16 +143,17 @@ class Comparison:
 
     def log_e_values(self) -> tuple[float, float]:
         """Return the logarithms of the e-values for A, and for B, being better: of evidence against no difference."""
-        total, variation = self.state[1:2], self.state[2:3]
-        of_a, of_b = (float(self._means.log_evidence(sign * total, variation)[0]) for sign in (1, -1))
+        sums = self._means.sums
+        of_a, of_b = (float(self._means.log_evidence(sign * sums.total, sums)[0]) for sign in (1, -1))
         return of_a, of_b
 
     def sentence(self, a: str = "A", b: str = "B") -> str:
         """Return what is shown; numbers are rounded to the safe side."""
         low, high = self.interval()
-        unit, of = 100.0, " % of the sum of their losses, averaged over rows"
+        unit, of = 100.0, f" % of the sum of their losses, averaged {'by importance' if self.weighted else 'over rows'}"
         if self.kind == "log":
-            unit, of = 1.0, " per row in log-loss (probabilities within 0.01 and 0.99)"
+            per = "unit of importance" if self.weighted else "row"
+            unit, of = 1.0, f" per {per} in log-loss (probabilities within 0.01 and 0.99)"
         always = f"{of}, at level {100 * self.level:g} %, no matter when you looked"
         first = self.decided_after
         if self.better is None:

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from forel.jit.compiling import cached_njit
+from forel.jit import njit
 
 __all__ = ["cover", "watch"]
 
-compiled = cached_njit(__file__)
+compiled = njit()
 
 
 @compiled
@@ -65,15 +65,16 @@ def cover(scores, miss_rate, rates, correction, state, widths):
 
 
 @compiled
-def watch(values, losses, bets, reference_rates, reference_costs, slack, needed, limits, warm, state, found):
+def watch(values, losses, numbers, bets, reference_rates, reference_costs, slack, needed, limits, warm, state, found):
     """Add rows to detectors of increases in means of streams of numbers in [0, 1]; negative numbers are missing.
 
     If ``warm`` is positive, the first stream is ℓ/(ℓ + s) of ``losses`` ℓ, with s the mean of the first ``warm``
-    losses. ``limits`` has for each stream by which factor its mean may increase, and the least reference. ``state`` has
-    the rows, those since the last alarm, Σ ℓ of the first, and the number of alarms; of each stream n, Σ x,
-    Σ (x − g)², the rows of the next reference, and the reference; of each stream and bet the wealth, the row after
-    which the bets began, and the reference then. An alarm is written to ``found``, with the row that the change
-    followed and the stream, and everything else starts anew.
+    losses. ``numbers`` are those of the rows, from 1 on, in order. ``limits`` has for each stream by which factor its
+    mean may increase, and the least reference. ``state`` has the number of the last row, the rows since the last alarm,
+    Σ ℓ of the first, and the number of alarms; of each stream n, Σ x, Σ (x − g)², the rows of the next reference, and
+    the reference; of each stream and bet the wealth, the row after which the bets began, and the reference then. An
+    alarm is written to ``found``, with the row that the change followed and the stream, and everything else starts
+    anew.
     """
     streams, count = values.shape[1], bets.size
     means = state[4 : 4 + 5 * streams].reshape(streams, 5)
@@ -84,7 +85,7 @@ def watch(values, losses, bets, reference_rates, reference_costs, slack, needed,
             means[:] = 0.0
             means[:, 4] = 1.0
             wealth[:] = 0.0
-        state[0] += 1.0
+        state[0] = numbers[r]
         state[1] += 1.0
         if warm > 0 and state[1] <= warm:
             state[2] += losses[r]

@@ -6,31 +6,52 @@ $\psi(\lambda) = (-\log(1 - c\lambda) - c\lambda)/c^2$ is a supermartingale for 
 Bernstein; Howard, Ramdas, McAuliffe and Sekhon 2021). So is its mean over several λ. By Ville's inequality it exceeds
 2/α with a probability of at most α/2, at any row, and the same holds for $-x$. Numbers need not be independent, nor
 have the same mean: the statement is about $\frac1t\sum_s m_s$.
+
+Numbers with *weights* $w_s > 0$ that are known before them are $w_sx_s$ in intervals of length $cw_s$. With
+$W_t = \max_{s \le t} w_s$ in place of c, $\psi$ only increases, and of a supermartingale that ends where
+$\lambda cW_t \ge 1$ the rest is 0. So the same holds for $\sum_s w_sm_s / \sum_s w_s$, with λ in units of
+$1/(cw_1)$, and without a limit of weights.
 """
 
 import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from forel.validation import refuse, whole
 
-__all__ = ["MeanSequence", "costs", "finite_rows", "rates"]
+__all__ = ["COLUMNS", "MeanSequence", "MeanSums", "costs", "finite_rows", "rates"]
 
 Floats = NDArray[np.float64]
 RATES = np.geomspace(1e-4, 0.9, 12)  # λ times the length of the interval
 CHUNK = 1 << 13  # rows whose numbers fit into a cache
+COLUMNS = 6
 
 
-def rates(width: float) -> Floats:
+class MeanSums(NamedTuple):
+    """Sums after some rows, or of some groups; ``total`` is Σ wx, and ``variation`` is Σ (wx − wg)²."""
+
+    rows: Floats
+    total: Floats
+    variation: Floats
+    weight: Floats
+    largest: Floats
+    first: Floats | float
+
+
+def rates(width: ArrayLike) -> Floats:
     """Return the rates λ over which evidence is averaged, for numbers in an interval of a given length."""
-    return RATES / width
+    return np.divide.outer(RATES, width)
 
 
-def costs(width: float) -> Floats:
-    r"""Return $\psi(\lambda)$ of each of the rates."""
-    return np.asarray((-np.log1p(-RATES) - RATES) / width**2)
+def costs(width: ArrayLike, ratio: ArrayLike = 1.0) -> Floats:
+    r"""Return $\psi(\lambda)$ of each of the rates, for an interval that is longer by a ratio; infinite if too long."""
+    product = np.multiply.outer(RATES, ratio)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = (-np.log1p(-product) - product) / np.square(np.multiply(width, ratio))
+    return np.where(product < 1, found, np.inf)
 
 
 def finite_rows(name: str, values: ArrayLike, rows: int | None = None) -> Floats:
@@ -66,51 +87,76 @@ class MeanSequence:
         if not -math.inf < low < high < math.inf:
             raise refuse("low, high", (low, high), "the ends of an interval")
         self.low, self.high, self.level = float(low), float(high), level
-        self._rates, self._costs = rates(self.high - self.low), costs(self.high - self.low)
-        self.state = np.zeros((whole("groups", groups, low=1), 3))  # of each group: rows, Σ x, Σ (x − g)²
+        # Of each group: rows, Σ wx, Σ (wx − wg)², Σ w, the largest w, and the first.
+        self.state = np.zeros((whole("groups", groups, low=1), COLUMNS))
 
-    def add(self, values: ArrayLike, groups: ArrayLike | None = None) -> None:
-        """Add the number of each row, and its group, from 0."""
-        for _ in self.follow(values, groups):
+    def add(self, values: ArrayLike, groups: ArrayLike | None = None, weights: ArrayLike | None = None) -> None:
+        """Add the number of each row, its group, from 0, and its weight; rows of weight 0 do not count."""
+        for _ in self.follow(values, groups, weights):
             pass
 
-    def follow(self, values: ArrayLike, groups: ArrayLike | None = None) -> Iterator[tuple[Floats, Floats, Floats]]:
-        """Add rows, and yield the rows, sums and variations after each of them, some rows of a group at a time."""
+    def follow(
+        self, values: ArrayLike, groups: ArrayLike | None = None, weights: ArrayLike | None = None
+    ) -> Iterator["MeanSums"]:
+        """Add rows, and yield the sums after each of them, some rows of a group at a time."""
         x = finite_rows("values", values)
         if x.size and (x.min() < self.low or x.max() > self.high):
             raise refuse("values", f"numbers from {x.min():g} to {x.max():g}", f"[{self.low:g}, {self.high:g}]")
-        if groups is None:
-            yield from self._of_group(0, x)
-            return
-        group = np.asarray(groups, np.intp)
+        w = np.ones(x.size) if weights is None else finite_rows("weights", weights, x.size)
+        group = np.zeros(x.size, np.intp) if groups is None else np.asarray(groups, np.intp)
+        if not (w > 0).all():
+            if not (w >= 0).all():
+                raise refuse(f"row {int(np.argmin(w >= 0))} of weights", float(w.min()), "a weight of at least 0")
+            x, group, w = x[w > 0], group[w > 0], w[w > 0]
         order = np.argsort(group, kind="stable")
         for some in np.split(order, np.flatnonzero(np.diff(group[order])) + 1) if x.size else ():
-            yield from self._of_group(int(group[some[0]]), x[some])
+            yield from self._of_group(int(group[some[0]]), x[some], w[some])
 
-    def _of_group(self, group: int, values: Floats) -> Iterator[tuple[Floats, Floats, Floats]]:
+    def _of_group(self, group: int, values: Floats, weights: Floats) -> Iterator["MeanSums"]:
         state = self.state[group]
         for start in range(0, values.size, CHUNK):
-            x = values[start : start + CHUNK]
+            w = weights[start : start + CHUNK]
+            x = values[start : start + CHUNK] * w
             # Cumulative sums add in order, so that they do not depend on blocks.
-            sums = np.cumsum(np.append(state[1], x))
+            sums, total = np.cumsum(np.append(state[1], x)), np.cumsum(np.append(state[3], w))
             rows = state[0] + np.arange(x.size + 1)
-            mean = np.divide(sums[:-1], rows[:-1], out=np.full(x.size, (self.low + self.high) / 2), where=rows[:-1] > 0)
-            variation = np.cumsum(np.append(state[2], np.square(x - np.clip(mean, self.low, self.high))))
-            state[:] = rows[-1], sums[-1], variation[-1]
-            yield rows[1:], sums[1:], variation[1:]
+            middle = np.full(x.size, (self.low + self.high) / 2)
+            mean = np.divide(sums[:-1], total[:-1], out=middle, where=rows[:-1] > 0)
+            variation = np.cumsum(np.append(state[2], np.square(x - w * np.clip(mean, self.low, self.high))))
+            largest, first = np.maximum.accumulate(np.append(state[4], w))[1:], state[5] or w[0]
+            state[:] = rows[-1], sums[-1], variation[-1], total[-1], largest[-1], first
+            if largest[0] == largest[-1]:
+                largest = largest[:1]
+            yield MeanSums(rows[1:], sums[1:], variation[1:], total[1:], largest, first)
 
-    def log_evidence(self, excess: Floats, variation: Floats) -> Floats:
+    def log_evidence(self, excess: Floats, sums: "MeanSums") -> Floats:
         """Return the logarithm of the e-value against sums of means that are at least ``excess`` below those of x."""
-        terms = np.multiply.outer(self._rates, excess) - np.multiply.outer(self._costs, variation)
-        return np.asarray(np.logaddexp.reduce(terms, axis=0) - math.log(RATES.size))
+        return np.asarray(np.logaddexp.reduce(self._terms(excess, sums), axis=0) - math.log(RATES.size))
 
-    def proves(self, excess: Floats, variation: Floats) -> NDArray[np.bool_]:
+    def proves(self, excess: Floats, sums: "MeanSums") -> NDArray[np.bool_]:
         """Return whether the e-value reaches 2/α."""
-        needed = math.log(2 / self.level)
-        largest = (np.multiply.outer(self._rates, excess) - np.multiply.outer(self._costs, variation)).max(axis=0)
-        found: NDArray[np.bool_] = largest >= needed
-        found[found] = self.log_evidence(excess[found], variation[found]) >= needed
+        needed, terms = math.log(2 / self.level), self._terms(excess, sums)
+        found: NDArray[np.bool_] = terms.max(axis=0) >= needed
+        found[found] = np.logaddexp.reduce(terms[:, found], axis=0) - math.log(RATES.size) >= needed
         return np.asarray(found)
+
+    def _terms(self, excess: Floats, sums: "MeanSums") -> Floats:
+        """Return the logarithm of the supermartingale of each rate; −∞ where it ended."""
+        each, cost = self._rates_and_costs(sums)
+        lost = np.isinf(cost)
+        terms = each * excess - np.where(lost, 0.0, cost) * sums.variation
+        return np.where(lost, -np.inf, terms) if lost.any() else terms
+
+    def _rates_and_costs(self, sums: "MeanSums") -> tuple[Floats, Floats]:
+        """Return λ and ψ(λ), a column for each row or group, or one for all."""
+        first = np.atleast_1d(np.where(np.equal(sums.first, 0), 1.0, sums.first))
+        width = (self.high - self.low) * first
+        return rates(width), costs(width, np.maximum(np.atleast_1d(sums.largest) / first, 1.0))
+
+    @property
+    def sums(self) -> "MeanSums":
+        """The sums of each group."""
+        return MeanSums(*self.state.T)
 
     @property
     def rows(self) -> Floats:
@@ -118,21 +164,28 @@ class MeanSequence:
         return self.state[:, 0]
 
     @property
+    def weighted(self) -> bool:
+        """Whether the weight of a row is not 1."""
+        sums = self.sums
+        return bool(((sums.weight != sums.rows) | (sums.largest > 1)).any())
+
+    @property
     def means(self) -> Floats:
         """The mean of the numbers of each group; not a number for groups without rows."""
-        means = np.divide(self.state[:, 1], self.rows, out=np.full(len(self.state), np.nan), where=self.rows > 0)
-        return np.asarray(means)
+        sums = self.sums
+        found = np.divide(sums.total, sums.weight, out=np.full(len(self.state), np.nan), where=sums.rows > 0)
+        return np.asarray(found)
 
     def interval(self) -> tuple[Floats, Floats]:
         """Return the ends of the interval of each group, within the range of the numbers."""
-        rows, sums, variation = self.state.T
-        low, high = np.zeros(rows.size), np.min(
-            (math.log(2 * RATES.size / self.level) + np.multiply.outer(self._costs, variation)) / self._rates[:, None],
-            axis=0,
-        )  # fmt: skip
-        for _ in range(60):  # the evidence increases with the excess
-            middle = (low + high) / 2
-            above = self.log_evidence(middle, variation) >= math.log(2 / self.level)
-            low, high = np.where(above, low, middle), np.where(above, middle, high)
-        some = np.maximum(rows, 1)
-        return np.maximum((sums - high) / some, self.low), np.minimum((sums + high) / some, self.high)
+        sums, needed = self.sums, math.log(2 / self.level)
+        each, cost = self._rates_and_costs(sums)
+        most = np.where(np.isinf(cost), np.inf, (needed + math.log(RATES.size) + cost * sums.variation) / each)
+        low, high = np.zeros(sums.rows.size), most.min(axis=0)
+        with np.errstate(invalid="ignore"):
+            for _ in range(60):  # the evidence increases with the excess
+                middle = (low + high) / 2
+                above = self.log_evidence(middle, sums) >= needed
+                low, high = np.where(above, low, middle), np.where(above, middle, high)
+        some = np.where(sums.rows > 0, sums.weight, 1.0)
+        return np.maximum((sums.total - high) / some, self.low), np.minimum((sums.total + high) / some, self.high)

@@ -32,14 +32,10 @@ array([[0.5 , 0.5 ],
        [0.96, 0.04]])
 """
 
-from forel.experts.adahedge import AdaHedge
-from forel.experts.expert_mixture import ExpertMixture
-from forel.experts.exponential_weights import ExponentialWeights
-from forel.experts.fixed_share import FixedShare, best_switching
 from forel.experts.guarantee import Guarantee
-from forel.experts.mix import MixtureResult, mix
+from forel.experts.mix import ExpertMixture, MixtureResult, mix
 from forel.experts.pools import Aggregated, Costs, Likelihoods, LogOdds, Pool, Probabilities, WeightedMean, squared
-from forel.experts.rule import Rule
+from forel.experts.rules import AdaHedge, ExponentialWeights, FixedShare, Rule, best_switching
 
 __all__ = [
     "AdaHedge",

@@ -5,6 +5,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import pickle
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from forel.jit import files, linking, shipped
+from forel.jit import linking, shipped
+from forel.jit.cache import NOT_CACHED, announce, compile_lock, path_of, read, write
 from forel.jit.key import key, processor, sources
-from forel.jit.lock import compile_lock
 from forel.jit.private import private
 
-__all__ = ["LOCK", "CachedFunction", "compile_seconds", "compiled_function", "disabled", "uncompiled"]
+__all__ = ["LOCK", "CachedFunction", "compile_seconds", "compiled_function", "disabled", "njit", "uncompiled"]
 
 LOCK = RLock()  # parsers and learners link and compile on several threads
 
@@ -38,6 +39,15 @@ def disabled() -> bool:
         return bool(int(os.environ.get("NUMBA_DISABLE_JIT", "0")))
     except ValueError:  # numba warns and compiles
         return False
+
+
+def njit(inner: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Return numba's decorator; functions that are ``inner``, which only compiled ones call, cost less."""
+    import numba
+
+    common: Any = {"error_model": "numpy", "no_cfunc_wrapper": True, "nogil": True, "no_cpython_wrapper": inner}
+    decorator: Callable[[Callable[..., Any]], Any] = numba.njit(**{**common, **options})
+    return decorator
 
 
 def uncompiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -62,6 +72,7 @@ class CachedFunction:
     name : name of the function, unique among the functions of the same source
     source : everything that the function is compiled from, or a hash of it
     compiled : returns numba's function; called only if no machine code is cached
+    slow : whether compiling takes seconds, before which a notice is printed
 
     >>> import numba
     >>> twice = CachedFunction("twice", "x + x", lambda: numba.njit(lambda x: x + x))
@@ -71,8 +82,8 @@ class CachedFunction:
 
     seconds = 0.0  # spent by all functions of this process on linking and compiling
 
-    def __init__(self, name: str, source: str, compiled: Callable[[], Any]) -> None:
-        self.name, self._source, self._compiled = name, source, compiled
+    def __init__(self, name: str, source: str, compiled: Callable[[], Any], slow: bool = False) -> None:
+        self.name, self._source, self._compiled, self._slow = name, source, compiled, slow
         self._by_types: dict[Any, Callable[..., Any]] = {}
 
     def __call__(self, *arguments: Any) -> Any:
@@ -94,27 +105,41 @@ class CachedFunction:
     def _link_or_compile(self, types: tuple[Any, ...], arguments: tuple[Any, ...]) -> Callable[..., Any]:
         if disabled():
             return uncompiled(self._compiled())
-        parts = self.name, self._source, types
-        name = key("machine code", *parts)
-        path = files.path_of(self.name, name)
-        linked = _linked(path, name)
+        parts, links = (self.name, self._source, types), linking.possible()
+        name = key("machine code" if links else "numba", *parts)
+        path = path_of(self.name, name)
+        linked = _linked(path, name) if links else None
         if linked is not None:
             return linked
         with compile_lock(None if path is None else path.parent, name):
             # Another process may have compiled it while this one waited.
-            return _linked(path, name) or _shipped(path, name, parts) or self._compile(path, name, parts, arguments)
+            linked = (_linked(path, name) or _linked(path, name, parts)) if links else None
+            return linked or self._compile(path, name, parts, arguments)
 
-    def _compile(
-        self, path: pathlib.Path | None, name: str, parts: tuple[Any, ...], arguments: tuple[Any, ...]
-    ) -> Callable[..., Any]:
-        compiled: Callable[..., Any] = self._compiled()
-        if path is not None and hasattr(compiled, "compile"):
-            # Access to machine code is not part of numba's public interface: if it fails, nothing is cached. Errors of
-            # compilation are raised by the call.
-            with suppress(Exception):
-                content = _code(compiled, arguments, parts)
-                if content is not None:
-                    files.write(path, name, content)
+    def _compile(self, path: pathlib.Path | None, name: str, parts: tuple[Any, ...], arguments: tuple[Any, ...]) -> Any:
+        compiled: Any = self._compiled()
+        if path is None or not hasattr(compiled, "compile") or _restored(compiled, path, name):
+            return compiled
+        if self._slow:
+            announce(f"compiling a kernel, once; it is kept in {path.parent}")
+        import numba
+
+        type_of: Any = numba.typeof
+        types = tuple(type_of(argument) for argument in arguments)
+        with suppress(Exception):  # of compilation, which the call raises
+            compiled.compile(types)
+        # Access to machine code is not part of numba's public interface: if it fails, nothing is cached.
+        try:
+            result = compiled.overloads.get(types)
+            if result is not None and shipped.UNOPTIMIZED in os.environ:  # a wheel is being built
+                shipped.export(parts, _names(result), compiled.inspect_llvm(types))
+            if result is None or result.library.has_dynamic_globals or result.lifted:
+                return compiled  # or it contains addresses of this process
+            content = _machine_code(result) if linking.possible() else private("dumps")(private("reduce")(result))
+            if content is not None:
+                write(path, name, content)
+        except Exception as error:
+            announce(f"{NOT_CACHED}: numba {numba.__version__} raised {error!r}; install a version that forel supports")
         return compiled
 
 
@@ -152,52 +177,50 @@ def _type_key(argument: Any) -> Any:
     return type(argument).__name__
 
 
-def _linked(path: pathlib.Path | None, name: str) -> Callable[..., Any] | None:
-    """Return the function linked from cached machine code, or None if there is none or linking fails."""
+def _linked(path: pathlib.Path | None, name: str, parts: tuple[Any, ...] | None = None) -> Callable[..., Any] | None:
+    """Return the function linked from cached machine code, or from LLVM code of the package if ``parts`` are given.
+
+    None if there is none or linking fails. Machine code from the package is cached.
+    """
     try:
-        content = files.read(path, name) if linking.possible() else None
+        content = read(path, name) if parts is None else shipped.machine_code(*parts)
         if content is None:
             return None
         names, code = content.split(b"\n", 1)
-        return linking.link(code, **json.loads(names))
-    except Exception:  # linking uses private parts of numba; compiling always works
-        return None
-
-
-def _shipped(path: pathlib.Path | None, name: str, parts: tuple[Any, ...]) -> Callable[..., Any] | None:
-    """Return the function from LLVM code of the package, and cache its machine code; None if that is not possible."""
-    try:
-        found = shipped.machine_code(*parts) if linking.possible() else None
-        if found is None:
-            return None
-        names, code = found
         linked = linking.link(code, **json.loads(names))
-        if linked is not None:
-            files.write(path, name, names + b"\n" + code)
+        if linked is not None and parts is not None:
+            write(path, name, content)
         return linked
-    except Exception:  # another interface of llvmlite, or a damaged file; compiling always works
+    except Exception:  # other private parts of numba, or a damaged file; compiling always works
         return None
 
 
-def _code(compiled: Any, arguments: tuple[Any, ...], parts: tuple[Any, ...]) -> bytes | None:
-    """Return the names of wrapper and environment, and machine code; None if it cannot be relocated."""
-    import numba
+def _restored(compiled: Any, path: pathlib.Path, name: str) -> bool:
+    """Give numba's function the code that it compiled in another process, where machine code cannot be linked."""
+    try:
+        content = None if linking.possible() else read(path, name)
+        if content is None:
+            return False
+        target = compiled.targetctx
+        target.refresh()
+        # Unpickling runs code, which ``read`` trusts.
+        compiled.add_overload(private("rebuild")(target, *pickle.loads(content)))
+        return True
+    except Exception:  # another version of numba
+        return False
 
-    type_of: Any = numba.typeof
-    types = tuple(type_of(argument) for argument in arguments)
-    compiled.compile(types)
-    result = compiled.overloads[types]
-    if shipped.UNOPTIMIZED in os.environ and not compiled.stats.cache_hits:  # a wheel is being built
-        shipped.export(parts, _names(result.fndesc), compiled.inspect_llvm(types))
-    codegen = result.codegen
-    cached = compiled._cache.parts(types, codegen)
-    if cached is None or private("using_svml") or codegen.magic_tuple()[1:] != processor():
+
+def _machine_code(result: Any) -> bytes | None:
+    """Return names of a compile result, and its machine code; None if that cannot be relocated."""
+    code = result.library.serialize_using_object_code()[2][0]
+    if private("using_svml") or result.codegen.magic_tuple()[1:] != processor() or result.reload_init:
         return None
-    (_, form, (code, _)), descriptor, reload_init = cached[0], cached[1], cached[7]
-    if form != "object" or reload_init:
+    if result.environment.consts:  # objects of Python, such as the type of an array that is returned
         return None
-    return _names(descriptor) + b"\n" + bytes(code) if linking.possible() else None
+    return _names(result) + b"\n" + bytes(code)
 
 
-def _names(descriptor: Any) -> bytes:
-    return json.dumps({"wrapper": descriptor.llvm_cpython_wrapper_name, "environment": descriptor.env_name}).encode()
+def _names(result: Any) -> bytes:
+    """Return the names of wrapper and environment of a compile result."""
+    names = {"wrapper": result.fndesc.llvm_cpython_wrapper_name, "environment": result.fndesc.env_name}
+    return json.dumps(names).encode()

@@ -37,7 +37,7 @@ def export(parts: tuple[Any, ...], names: bytes, assembly: str) -> None:
     _path(folder, *parts).write_bytes(lzma.compress(names + b"\n" + assembly.encode(), preset=9))
 
 
-def machine_code(*parts: Any) -> tuple[bytes, bytes] | None:
+def machine_code(*parts: Any) -> bytes | None:
     """Return the names of wrapper and environment, and machine code of a function; None if the package has none."""
     path = _path(FOLDER, *parts)
     if not path.is_file():
@@ -47,7 +47,7 @@ def machine_code(*parts: Any) -> tuple[bytes, bytes] | None:
     from llvmlite import binding
 
     names, assembly = lzma.decompress(path.read_bytes()).split(b"\n", 1)
-    return names, _optimized(binding.parse_assembly(assembly.decode()))
+    return names + b"\n" + _optimized(binding.parse_assembly(assembly.decode()))
 
 
 def _without_dead_code(assembly: str) -> str:

@@ -32,8 +32,9 @@ def specialize(
     aliases : modules to import from in place of others
     name : prefix under which the copies are registered in ``sys.modules``, as numba's cache requires; None for none
 
-    >>> copy = specialize(["forel.jit.lock"], "contextlib", {"suppress": None, "contextmanager": id})["forel.jit.lock"]
-    >>> copy.suppress is None, copy.LIMIT
+    >>> names = {"suppress": None, "contextmanager": id}
+    >>> copy = specialize(["forel.jit.cache"], "contextlib", names)["forel.jit.cache"]
+    >>> copy.suppress is None, copy.PATIENCE
     (True, 60.0)
     """
     copies: dict[str, ModuleType] = {}

@@ -13,21 +13,59 @@ Loss floors need only convexity; they are those of :mod:`forel.learner.dual`.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forel.learner.certificate_sums import Norm, in_scales
-from forel.learner.dual import DualPoint
 from forel.learner.loss_floor import LossFloor
+from forel.learner.settings import Settings
 from forel.notebook import card
 from forel.theory.norms import L1, L2, LINF
 from forel.validation import Unsupported, Vector, non_negative, number, vector
 
-__all__ = ["Certificate"]
+__all__ = ["Certificate", "Norm", "bounded_lanes", "certified_lanes", "in_scales"]
 
-DUALS = {"l2": L2, "l1": LINF, "box": L1}
+Norm = Literal["l2", "scaled"]
+DUALS = {"l2": L2, "l1": LINF, "box": L1, "scaled": L2}
+COUNT = 3  # with the scale, four numbers for each coordinate
+
+
+def certified_lanes(settings: Settings) -> tuple[int, ...]:
+    """Return the lanes whose sums of gradients are kept; for settings with filters at most three, in order.
+
+    They are the lanes of the middle rate, or of the two middle ones, of the filter with the smallest variance, and
+    of the middle filter in the order of the settings; then of others, if these are fewer. Small rates and large
+    variances have large losses on short streams, and the extremes are far from the best model on long ones.
+
+    >>> certified_lanes(Settings(alpha=(0.05, 0.3, 1.5, 20), rate="scale_free", filters=[(10, 1), (0.3,), (0.03,)]))
+    (1, 2, 6)
+    >>> certified_lanes(Settings(alpha=(0.1, 0.5, 2.0, 9.0)))
+    (0, 1, 2, 3)
+    """
+    lanes, rates = range(settings.n_settings), settings.first_filter
+    if not settings.filters:
+        return tuple(lanes)
+    alphas = settings.alpha if isinstance(settings.alpha, tuple) else (settings.alpha,) * rates
+    by_rate = sorted(range(rates), key=lambda lane: alphas[lane])
+    least = min(range(len(settings.filters)), key=lambda k: settings.filters[k].variance)
+    preferred = [by_rate[(rates - 1) // 2], by_rate[rates // 2], rates + least, rates + len(settings.filters) // 2]
+    return tuple(sorted(list(dict.fromkeys((*preferred, *lanes)))[:COUNT]))
+
+
+def bounded_lanes(settings: Settings) -> tuple[int, ...]:
+    """Return those of the certified lanes whose regret has a bound, which filters do not have."""
+    return tuple(lane for lane in certified_lanes(settings) if lane < settings.first_filter)
+
+
+def in_scales(gradients: Vector, scales: Vector) -> Vector:
+    """Return gradients divided by scales, 0 where the scale is 0: such a feature has no gradient.
+
+    >>> in_scales(np.array([3.0, 0.0]), np.array([2.0, 0.0]))
+    array([1.5, 0. ])
+    """
+    return np.divide(gradients, scales, out=np.zeros_like(gradients), where=scales > 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,12 +81,7 @@ class Certificate:
     rounding, slack : bounds on the rounding errors of g_{1:T}, in the Euclidean norm, and of ``lower``
     strength, linear, constant, l1, l2, radius : coefficients of the bound on the regret
     result, void : the result that proves the bound, and the reason why it is void, if a hypothesis fails
-    least : a lower bound on the loss of any row
-    bias : whether the last coordinate is a bias
-    floor_void : the reason why there is no lower bound on losses; empty if there is one
-    counts : whether all importances are 1
-    models : number of models that share a joint loss; coordinates are those of the first, then of the second, ...
-    points : points of the dual problem for each norm: of the learner, and of other settings on the same rows
+    floors : for each norm, lower bounds on the losses of models, from the slopes of all settings on the same rows
     scales : the largest absolute value of each coordinate, 1 for the bias; None where scales are not kept
 
     >>> from forel.learner.learner import Learner
@@ -76,16 +109,16 @@ class Certificate:
     l2: Vector = field(repr=False)
     radius: float | None
     result: str
+    floors: Mapping[Norm, LossFloor] = field(repr=False)
     void: str = ""
     rounding: float = 0.0
     slack: float = 0.0
-    least: float = 0.0
-    bias: bool = False
-    floor_void: str = ""
-    counts: bool = True
-    models: int = 1
-    points: Mapping[str, tuple[DualPoint, ...]] = field(default_factory=dict, repr=False)
     scales: Vector | None = field(default=None, repr=False)
+
+    @property
+    def floor_void(self) -> str:
+        """Why there is no lower bound on losses; empty if there is one."""
+        return self.floors["l2"].void
 
     def _repr_html_(self) -> str:
         average = self.loss / self.weight if self.weight else 0.0
@@ -132,32 +165,19 @@ class Certificate:
         feature i and 1 for the bias.
         """
         name, size = _ball(l2=l2, l1=l1, box=box, scaled=scaled)
-        gradients = self.gradients
-        if name == "scaled":
-            gradients = in_scales(gradients, self._scales)
-        return self.loss - self.lower + size * DUALS.get(name, L2)(gradients)
+        gradients = in_scales(self.gradients, self._scales) if name == "scaled" else self.gradients
+        return self.loss - self.lower + size * DUALS[name](gradients)
 
-    def loss_floor(
-        self,
-        *,
-        l2: float | None = None,
-        l1: float | None = None,
-        box: float | None = None,
-        scaled: float | None = None,
-        bias: float | None = None,
-    ) -> float:
+    def loss_floor(self, *, l2: float | None = None, scaled: float | None = None) -> float:
         """Return a lower bound on the average loss of every fixed model in a ball, on the rows learned from.
 
-        Balls are those of :meth:`worst`. With ``bias`` they are balls of the weights alone, and ``bias`` bounds the
-        absolute value of the bias. The bound on rounding errors is subtracted.
+        The balls are two of those of :meth:`worst`. The bound on rounding errors is subtracted.
         """
-        name, size = _ball(l2=l2, l1=l1, box=box, scaled=scaled)
-        return max(point.floor(size) for point in self._points(name, bias)) / (self.weight or 1.0)
+        name, size = _ball(l2=l2, scaled=scaled)
+        return self._floor(name).at(size)
 
-    def needed_norm(self, loss: float, norm: Norm = "l2", bias: float | None = None) -> float:
+    def needed_norm(self, loss: float, norm: Norm = "l2") -> float:
         """Return a lower bound on the norm of every fixed model whose average loss is smaller than ``loss``.
-
-        With ``bias`` it is the norm of the weights alone, for models whose bias is at most ``bias`` in absolute value.
 
         >>> import numpy as np
         >>> from forel.learner.learner import Learner
@@ -169,8 +189,7 @@ class Certificate:
         >>> proof.loss_floor(l2=needed - 0.001) > 0.2 > proof.loss_floor(l2=needed + 0.001)
         True
         """
-        total = number("loss", loss) * (self.weight or 1.0)
-        return max(point.needed_norm(total) for point in self._points(norm, bias))
+        return self._floor(norm).needed_norm(number("loss", loss))
 
     def summary(self, model: ArrayLike) -> str:
         """Return the loss floor of all models of at most a model's norm, such as the learned one's, in a sentence.
@@ -190,25 +209,16 @@ class Certificate:
     def floor_for(self, model: ArrayLike) -> LossFloor:
         """Return lower bounds on the average loss of fixed models by norm, to compare with the norm of ``model``."""
         x, scaled = self._model(model), self.scales is not None
-        each = (x * self._scales if scaled else x).reshape(self.models, -1)
-        weights, biases = (each[:, :-1], each[:, -1]) if self.bias else (each, each[:, :0])
-        points = () if self.floor_void else self.points["scaled" if scaled else "l2"]
-        return LossFloor(
-            self.rounds, self.weight, self.loss, L2(each.ravel()), points, self.least, self.models * self.bias, scaled,
-            self.floor_void, L2(weights.ravel()), L2(biases), counts=self.counts,
-        )  # fmt: skip
+        floor = self.floors["scaled" if scaled else "l2"]
+        return replace(floor, loss=self.loss, norm=L2(x * self._scales if scaled else x))
 
-    def _points(self, norm: str, bias: float | None) -> tuple[DualPoint, ...]:
+    def _floor(self, norm: str) -> LossFloor:
         if self.floor_void:
             raise Unsupported(f"no loss floor: {self.floor_void}")
         if norm == "scaled":
             _ = self._scales
-        if bias is None:
-            return self.points[norm]
-        if not self.bias:
-            raise Unsupported(f"bias: got {bias:.6g}, expected None for a model without a bias")
-        limit = non_negative("bias", bias)
-        return tuple(point.with_free_bias(limit) for point in self.points[norm])
+            return self.floors["scaled"]
+        return self.floors["l2"]
 
     @property
     def _scales(self) -> Vector:

@@ -1,10 +1,16 @@
 """Experts on curves and pairs of columns: the settings that plain features have, and filters with all covariances.
 
-All are linear in the features of :class:`forel.data.features.curves.Curves`. Filters with all covariances learn from
-each row while multiplications are left, of which every row adds some: from which rows they learn depends on counts.
+All are linear in the features of :class:`forel.data.features.curves.Curves`. Filters learn while multiplications are
+left, of which every row adds some: from which rows they learn depends on counts. They learn at the same time, each on a
+thread, from the same rows: none depends on another.
 """
 
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from copy import copy
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -21,7 +27,7 @@ __all__ = ["FILTERS", "CurveExperts", "CurveFilter", "pack_state", "unpack_state
 
 Array = NDArray[np.float64]
 CHUNK = 256  # rows that are expanded at a time
-ALLOWANCE = 1e10, 1e4  # multiplications of filters at the start, and more for each row
+LIMITS = 5e9, 5e3, 0.1  # multiplications of a filter at the start, more for each row, and the threshold of information
 PENDING = 8  # rows that are subtracted from covariances at a time
 CONSTANT = 100.0  # prior variance of the constant
 
@@ -31,10 +37,11 @@ class CurveFilter(NamedTuple):
 
     Parameters
     ----------
-    curves, pairs : prior variances of weights; for squared loss relative to that of residuals
+    curves, pairs : prior variances of weights; for squared loss relative to that of residuals. A filter with a variance
+        of 0 has no such features: without any it is the mean of the labels, for tables that say nothing about them
 
-    >>> CurveFilter(10.0, 1.0).name
-    'curve filter, variance=10, pairs=1'
+    >>> CurveFilter(10.0, 1.0).name, CurveFilter(0.0, 0.0).name
+    ('curve filter, variance=10, pairs=1', 'base rate')
     """
 
     curves: float
@@ -43,10 +50,43 @@ class CurveFilter(NamedTuple):
     @property
     def name(self) -> str:
         """The name in tables of experts."""
-        return f"curve filter, variance={self.curves:g}, pairs={self.pairs:g}"
+        return f"curve filter, variance={self.curves:g}, pairs={self.pairs:g}" if self.curves else "base rate"
 
 
-FILTERS = CurveFilter(3.0, 3.0), CurveFilter(0.1, 0.01)
+FILTERS = CurveFilter(3.0, 3.0), CurveFilter(0.1, 0.01), CurveFilter(3.0, 0.0), CurveFilter(0.0, 0.0)
+
+
+class FilterState(NamedTuple):
+    """The state of a filter: arguments of :func:`forel.learner.kernels.curve_filter.learn`."""
+
+    counts: Array
+    mean: Array
+    covariance: NDArray[Any]
+    vectors: NDArray[Any]
+
+    @classmethod
+    def of(cls, given: CurveFilter, curves: Curves, dtype: Any) -> "FilterState":
+        """Return the state before the first row."""
+        width = curves.width if given.pairs else curves.single if given.curves else 1
+        prior = np.full(width, given.pairs)
+        prior[1 : curves.single], prior[0] = given.curves, CONSTANT
+        return cls(np.zeros(4), np.zeros(width), np.diag(prior).astype(dtype), np.zeros((PENDING, width), dtype))
+
+    def pack(self) -> list[Array]:
+        """Return the state as arrays, with the lower triangle of covariances."""
+        lower = self.covariance[np.tril_indices(self.mean.size)]
+        return [np.asarray(one, np.float64).ravel() for one in (self.counts, self.mean, self.vectors, lower)]
+
+    def unpack(self, array: Array) -> Array:
+        """Set the state to what an array begins with, and return the rest of it."""
+        rows, columns = np.tril_indices(self.mean.size)
+        sizes = self.counts.size, self.mean.size, self.vectors.size, rows.size
+        if array.size < sum(sizes):
+            raise refuse(CurveExperts.key, array.size, "the length of a packed state")
+        self.counts[:], self.mean[:], vectors, lower, rest = np.split(array, np.cumsum(sizes))
+        self.vectors[:] = vectors.reshape(self.vectors.shape)
+        self.covariance[rows, columns] = self.covariance[columns, rows] = lower
+        return rest
 
 
 class CurveExperts:
@@ -55,7 +95,7 @@ class CurveExperts:
     Parameters
     ----------
     curves : the features
-    settings : of the experts with rates, and diagonal filters
+    settings : of the experts with rates, and diagonal filters, which have no pairs
     logistic : whether the loss is log-loss, and not half the squared error
     dtype : of their state
     filters : prior variances of each filter with covariances
@@ -63,7 +103,7 @@ class CurveExperts:
     >>> rows = Rows(np.arange(5), np.full(4, 7), np.float32([0, 1, 2, 3]))
     >>> experts = CurveExperts(Curves.of(rows, [7]), Settings("squared", alpha=(1.0, 2.0)), False)
     >>> experts.learn(Examples(rows, np.array([0.0, 1.0, 4.0, 9.0]), np.ones(4)), None)[:, 2:].round(2).tolist()
-    [[0.0, 0.0], [0.0, 0.0], [0.5..., 0.5], [2.21, 1.74]]
+    [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.5..., 0.5, 0.5], [2.21, 1.74, 1.66]]
     """
 
     kind: ClassVar[str] = "curve"
@@ -78,18 +118,12 @@ class CurveExperts:
         dtype: Any = np.float32,
         filters: tuple[CurveFilter, ...] = FILTERS,
     ) -> None:
-        self.curves, self.settings, self.logistic, self.filters = curves, settings, logistic, filters
+        self.curves, self.settings, self.logistic = curves, settings, logistic
+        self.filters = tuple(one for one in filters if one.pairs or not one.curves or curves.width > curves.single)
         self.state = State(curves.features, settings, settings.n_settings, dtype)
         if settings.rate == "scale_free":
             self.state.scales[: curves.width] = 1  # no value of curves and pairs is larger
-        width, count = curves.width, len(filters)
-        self.counts, self.means = np.zeros(3), np.zeros((count, width))
-        self.covariances = np.zeros((count, width, width))
-        self.vectors = np.zeros((count, PENDING, width))
-        for one, covariance in zip(filters, self.covariances, strict=True):
-            prior = np.full(width, one.pairs)
-            prior[: curves.single], prior[0] = one.curves, CONSTANT
-            np.fill_diagonal(covariance, prior)
+        self.filtered = tuple(FilterState.of(one, curves, self.state.dtype) for one in self.filters)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -100,20 +134,33 @@ class CurveExperts:
         """Learn each row in turn, and return margins from before, a column for each expert."""
         from forel.learner.kernels.kernel import routine
 
-        state, out = self.state, self._empty(given.rows)
-        for chunk, rows in self._chunks(given.rows):
+        learn, lanes = routine("curve_filter", "learn"), self.state.n_lanes
+
+        def learn_chunk(chunk: slice, rows: Rows, number: int | None) -> None:
             labels, importance = given.labels[chunk], given.importance[chunk]
-            margins = np.empty((rows.number, state.n_lanes), state.dtype)
-            own = labels.astype(state.dtype), importance.astype(state.dtype)
-            if (row := state.learn(rows, *own, margins)) < rows.number:
+            if number is not None:
+                limits, own = np.array(LIMITS), np.empty(rows.number)
+                learn(*rows, labels, importance, self.logistic, limits, *self.filtered[number], own)
+                out[chunk, lanes + number] = own
+                return
+            rows, margins = self._without_pairs(rows), np.empty((rows.number, lanes), self.state.dtype)
+            typed = labels.astype(self.state.dtype), importance.astype(self.state.dtype)
+            if (row := self.state.learn(rows, *typed, margins)) < rows.number:
                 raise not_finite(chunk.start + row, labels[row])
-            filtered = np.empty((rows.number, len(self.filters)))
-            arrays = self.counts, self.means, self.covariances, self.vectors
-            routine("curve_filter", "learn")(
-                *rows, labels, importance, self.logistic, np.array(ALLOWANCE), *arrays, filtered
-            )
-            out[chunk, : state.n_lanes], out[chunk, state.n_lanes :] = margins, filtered
+            out[chunk, :lanes] = margins
+
+        out = self._empty(given.rows)
+        self._each(given.rows, learn_chunk)
         return out
+
+    def _each(self, rows: Rows, learn_chunk: Callable[[slice, Rows, int | None], None]) -> None:
+        """Call a function for the features of some rows at a time and each filter, or None, at the same time."""
+        parts = [*range(len(self.filtered)), None]
+        alone = rows.number < CHUNK or os.cpu_count() == 1
+        with nullcontext() if alone else ThreadPoolExecutor(len(parts)) as pool:
+            for chunk, expanded in self._chunks(rows):
+                run = map if pool is None else pool.map
+                list(run(partial(learn_chunk, chunk, expanded), parts))
 
     def predict(self, rows: Rows, inputs: Inputs) -> Array:
         """Return the margins of rows, a column for each expert."""
@@ -122,16 +169,23 @@ class CurveExperts:
         state, out = self.state, self._empty(rows)
         for chunk, expanded in self._chunks(rows):
             margins = np.empty((expanded.number, state.n_lanes), state.dtype)
-            state.predict(expanded, margins)
-            filtered = np.empty((expanded.number, len(self.filters)))
-            routine("curve_filter", "predict")(*expanded, self.logistic, self.means, filtered)
-            out[chunk, : state.n_lanes], out[chunk, state.n_lanes :] = margins, filtered
+            state.predict(self._without_pairs(expanded), margins)
+            out[chunk, : state.n_lanes] = margins
+            for number, one in enumerate(self.filtered):
+                own = np.empty(expanded.number)
+                routine("curve_filter", "predict")(*expanded, self.logistic, one.mean, own)
+                out[chunk, state.n_lanes + number] = own
         return out
+
+    def _without_pairs(self, rows: Rows) -> Rows:
+        """Return rows without features of pairs, of which rates and diagonal filters learn less than they lose."""
+        keep = (rows.indices < self.curves.single) | (rows.indices >= self.curves.width)
+        return Rows(np.append(0, np.cumsum(keep))[rows.indptr], rows.indices[keep], rows.values[keep])
 
     def _empty(self, rows: Rows) -> Array:
         return np.empty((rows.number, self.state.n_lanes + len(self.filters)))
 
-    def _chunks(self, rows: Rows) -> Any:
+    def _chunks(self, rows: Rows) -> Iterator[tuple[slice, Rows]]:
         """Yield the features of some rows at a time, and which rows they are."""
         for start in range(0, rows.number, CHUNK):
             stop = min(start + CHUNK, rows.number)
@@ -142,9 +196,11 @@ class CurveExperts:
 
     def weights_at(self, features: NDArray[np.int64]) -> Array:
         """Return the weights of features of curves, a column for each expert."""
-        known = (features < self.curves.width)[:, None]
-        filtered = np.where(known, self.means.T[np.minimum(features, self.curves.width - 1)], 0.0)
-        return np.hstack([self.state.weights_at(features).astype(np.float64), filtered])
+        columns = [self.state.weights_at(features).astype(np.float64)]
+        for one in self.filtered:
+            known = features < one.mean.size
+            columns.append(np.where(known, one.mean[np.where(known, features, 0)], 0.0)[:, None])
+        return np.hstack(columns)
 
     def without_inputs(self, first: int, count: int) -> "CurveExperts":
         """Return the experts themselves, which have no inputs."""
@@ -154,28 +210,20 @@ class CurveExperts:
         """Return a copy."""
         new = copy(self)
         new.state = self.state.copied()
-        for name in ("counts", "means", "covariances", "vectors"):
-            setattr(new, name, getattr(self, name).copy())
+        new.filtered = tuple(FilterState(*(array.copy() for array in one)) for one in self.filtered)
         return new
 
     def pack(self) -> Array:
-        """Return the state as one array: records that are not 0, sums, and filters with lower triangles."""
-        state, rows, columns = self.state, *np.tril_indices(self.curves.width)
+        """Return the state as one array: filters, records that are not 0, and sums."""
+        state = self.state
         touched = np.flatnonzero(_bits(state.records.reshape(state.features + 1, -1)).any(axis=1))
-        filters = self.counts, self.means.ravel(), self.vectors.ravel(), self.covariances[:, rows, columns].ravel()
-        return np.concatenate((*filters, pack_state(state, touched)))
+        return np.concatenate([*(one for state in self.filtered for one in state.pack()), pack_state(state, touched)])
 
     def unpack(self, array: Array) -> None:
         """Set the state to a packed array."""
-        rows, columns = np.tril_indices(self.curves.width)
-        sizes = [self.counts.size, self.means.size, self.vectors.size, len(self.filters) * rows.size]
-        if array.size < sum(sizes):
-            raise refuse(self.key, array.size, "the length of a packed state")
-        self.counts[:], means, vectors, lower, packed = np.split(array, np.cumsum(sizes))
-        self.means[:], self.vectors[:] = means.reshape(self.means.shape), vectors.reshape(self.vectors.shape)
-        lower = lower.reshape(len(self.filters), -1)
-        self.covariances[:, rows, columns] = self.covariances[:, columns, rows] = lower
-        unpack_state(self.key, self.state, packed)
+        for one in self.filtered:
+            array = one.unpack(array)
+        unpack_state(self.key, self.state, array)
 
 
 def pack_state(state: State, touched: NDArray[np.int64]) -> Array:

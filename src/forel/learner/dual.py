@@ -13,7 +13,7 @@ best.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -104,11 +104,9 @@ class DualPoint:
     Parameters
     ----------
     lower : a lower bound on E(1)
-    gradient_norm : an upper bound on the dual norm of G, or of the part of G whose models have a norm
+    gradient_norm : an upper bound on ‖G‖⋆
     concavity : a lower bound on E(θ) − θE(1); None if there is none
     slopes : the histogram of slopes of log-loss; None for other losses. Without it and concavity, only θ = 1 is used
-    weights_gradient, bias_gradient : upper bounds on the dual norm of G without the bias, and on that of the bias
-    offset : a bound on ⟨G, x⟩ outside of the norm; θ times it is subtracted
 
     >>> point = DualPoint(lower=4.0, gradient_norm=1.0)
     >>> point.floor(2.0), point.floor(8.0), point.needed_norm(3.0)
@@ -123,13 +121,6 @@ class DualPoint:
     gradient_norm: float
     concavity: Concavity | None = None
     slopes: SlopeHistogram | None = None
-    weights_gradient: float = 0.0
-    bias_gradient: float = 0.0
-    offset: float = 0.0
-
-    def with_free_bias(self, within: float) -> "DualPoint":
-        """Return the point for norms without the bias, which is at most ``within`` in absolute value."""
-        return replace(self, gradient_norm=self.weights_gradient, offset=within * self.bias_gradient)
 
     @property
     def shrinks(self) -> bool:
@@ -151,15 +142,13 @@ class DualPoint:
 
     def floor(self, norm: float) -> float:
         """Return a lower bound on the total loss of every model of at most this norm."""
-        product = norm * self.gradient_norm + self.offset  # at least |⟨G, x⟩|
+        product = norm * self.gradient_norm  # at least |⟨G, x⟩|
         return max(self._largest(lambda theta: self.energy(theta) - theta * product), self.least)
 
     def needed_norm(self, loss: float) -> float:
         """Return a lower bound on the norm of every model whose total loss is smaller than ``loss``."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            needed = self._largest(
-                lambda theta: (self.energy(theta) - theta * self.offset - loss) / (theta * self.gradient_norm)
-            )
+            needed = self._largest(lambda theta: (self.energy(theta) - loss) / (theta * self.gradient_norm))
         return max(needed, 0.0) if needed == needed else 0.0
 
     def _largest(self, value: Callable[[Vector], Vector]) -> float:

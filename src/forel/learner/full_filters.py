@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from forel.learner.experts import FullFilter, Inputs
+from forel.learner.layout import units_of
 from forel.learner.rows import Examples, Rows
 from forel.learner.settings import Settings
 from forel.learner.state import State
-from forel.learner.units import units_of
 from forel.validation import refuse
 
 __all__ = ["MOST", "FullFilters"]

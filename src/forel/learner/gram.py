@@ -88,13 +88,7 @@ class Gram:
         # Each sum has an error of a unit in the last place for each row, and each value one of float32.
         rounded = 2 * EPS * (self.rows + 64)
         error = rounded * most * (reach + math.sqrt(c)) + SINGLE * math.sqrt(squares) * most
-        gradient = Q @ x - b
-        weights = float(np.linalg.norm(gradient[:-1] if self.bias else gradient))
-        own = abs(float(gradient[-1])) if self.bias else 0.0
-        return DualPoint(
-            (c - quadratic) / 2 - rounded * (c + reach**2), math.hypot(weights, own) + error,
-            weights_gradient=weights + error, bias_gradient=own + error,
-        )  # fmt: skip
+        return DualPoint((c - quadratic) / 2 - rounded * (c + reach**2), float(np.linalg.norm(Q @ x - b)) + error)
 
     def pack(self) -> dict[str, NDArray[Any]]:
         """Return the state as arrays of float64."""

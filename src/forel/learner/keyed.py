@@ -38,14 +38,15 @@ class CompactLearner:
         self.learner, self.slots = learner, np.zeros(0, np.int32) if slots is None else slots
         self._make_room()
 
-    def learn(self, rows: CoalescedRows, *labels: Any, again: bool = False) -> NDArray[Any]:
+    def learn(
+        self, rows: CoalescedRows, labels: Any, importance: Any = None, held_out: Any = None, again: bool = False
+    ) -> NDArray[Any]:
         """Learn rows, and return the margins from before: arguments are those of :meth:`Learner.progress`."""
         found, first = np.unique(rows.indices, return_index=True)
         new = np.sort(first[~np.isin(found, self.slots)])
         self.slots = np.append(self.slots, rows.indices[new])
         self._make_room()
-        learn = self.learner.relearn if again else self.learner.progress
-        return learn(self._numbered(rows), *labels)
+        return self.learner.progress(self._numbered(rows), labels, importance, held_out, again)
 
     def margins(self, rows: CoalescedRows) -> NDArray[Any]:
         """Return the margin of every row; features that never occurred have weight 0."""

@@ -4,20 +4,37 @@ Kernels, model files and copies of models use this definition. A record belongs 
 numbers for each lane: z and n, then g_{1:t} where a certificate needs it, then Σσx where the state is the point itself.
 Filters have the mean and the information of a weight in place of z and n. With filters and a certificate, the scale and
 g_{1:t} of a few lanes follow at the end of a record, so that a coordinate touches no more cache lines than without.
+
+Scale-free rates keep records in units, so that features of any scale stay in the range of the type. With s the largest
+|value| of a coordinate and u its unit, values are v/u, weights are wu, and a record has z/u, n/u² and g_{1:t}/u, of
+filters the mean times u. Where the state is the point, the record has the point without a unit. The unit of ordinary
+scales is 1; that of others is the largest power of two that is not above the scale. Multiplication by it is exact.
 """
 
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["BINS", "CONCAVITY", "FACTS", "SUMS", "Lane", "Layout", "record_width"]
+__all__ = [
+    "BINS",
+    "CONCAVITY",
+    "FACTS",
+    "ORDINARY",
+    "SUMS",
+    "Lane",
+    "Layout",
+    "largest_unit",
+    "record_width",
+    "units_of",
+]
 
 SUMS = 6  # float64 sums of each lane: loss, Σ g·x, half-sum, penalty clock, ΣΣ g_{1:t}², clipped rows
 BINS = 64  # of the histogram of slopes that certificates of log-loss need; bin b is from (b/64)⁴ to ((b + 1)/64)⁴
 CONCAVITY = 4  # the number of rows, and sums of the coefficients of forel.learner.kernels.concavity
 FACTS = 2  # the largest |importance − 1|, and the largest rounding error of a label
+ORDINARY = (2.0**-32, 2.0**16)  # the first scale whose unit is 1, and the first one above these
 
 
 class Lane(NamedTuple):
@@ -164,3 +181,25 @@ class Layout:
         if self.rate == "scale_free":
             return scale * (p.beta * scale + np.sqrt(n)) * p.inverse_alpha
         return (p.beta + np.sqrt(n)) * p.inverse_alpha
+
+
+def largest_unit(dtype: DTypeLike) -> float:
+    """Return the largest unit of a type; the smallest is its inverse, and both are normal numbers.
+
+    >>> np.log2(largest_unit(np.float32))
+    np.float64(126.0)
+    """
+    return float(np.ldexp(1.0, np.finfo(np.dtype(dtype)).maxexp - 2))
+
+
+def units_of(scales: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the unit of each scale; 1 for 0.
+
+    >>> np.log2(units_of(np.float32([1.7e18, 0.3, 0])))
+    array([60.,  0.,  0.])
+    """
+    largest = largest_unit(scales.dtype)
+    _, exponents = np.frexp(scales.astype(np.float64))
+    found: NDArray[np.float64] = np.clip(np.ldexp(1.0, exponents - 1), 1 / largest, largest)
+    found[(scales == 0) | ((scales >= ORDINARY[0]) & (scales < ORDINARY[1]))] = 1
+    return found

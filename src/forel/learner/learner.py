@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from forel.data.features.curves import Curves
 from forel.learner import certify
-from forel.learner.certificate import Certificate
-from forel.learner.certificate_sums import CertificateSums, bounded_lanes, certified_lanes, difference
+from forel.learner.certificate import Certificate, bounded_lanes, certified_lanes
+from forel.learner.certify import CertificateSums
 from forel.learner.class_experts import ClassExperts
 from forel.learner.contributions import MixtureExplanation, explain
-from forel.learner.locking import SeqLock, reads, writes
+from forel.learner.locking import SeqLock, reads
 from forel.learner.loss_floor import LossFloor
 from forel.learner.mixture import Mixture
 from forel.learner.polish import SampledRows
@@ -130,12 +130,12 @@ class Learner:
         mixture = None if self.mixture is None else self.mixture.copy()
         return {**self.__dict__, "state": self.state.copied(), "mixture": mixture}
 
-    @writes
     def reset(self) -> None:
         """Return to the state before the first row."""
-        self.state.reset()
-        if self.mixture is not None:
-            self.mixture.reset()
+        with self._lock.writing():
+            self.state.reset()
+            if self.mixture is not None:
+                self.mixture.reset()
 
     @property
     def kind(self) -> Literal["linear", "mixture"]:
@@ -190,7 +190,7 @@ class Learner:
         twice: the second time, the model has already learned from the first. A row of importance 0 is not learned from,
         and does not count.
         """
-        with self._lock.exclusive():
+        with self._lock.lock:
             before = self.loss
             if self.mixture is None:
                 given = self._examples(X, y, importance, None)
@@ -206,35 +206,29 @@ class Learner:
         y: ArrayLike | None = None,
         importance: ArrayLike | None = None,
         held_out: NDArray[np.bool_] | None = None,
+        again: bool = False,
     ) -> NDArray[Any]:
         """Learn each row in turn, and return the margins from before the row was learned from.
 
-        Rows in the mask ``held_out`` are predicted in turn and do not change the model.
+        Rows in the mask ``held_out`` are predicted in turn and do not change the model. With ``again``, rows are those
+        of an earlier pass, and the weights of experts do not change: on these rows, settings that overfit have the
+        smallest loss.
 
         >>> Learner(1, Settings("squared", alpha=1.0, bias=False)).progress([[1.0], [1.0]], [2.0, 2.0]).ravel().round(2)
         array([0.  , 0.67], dtype=float32)
-        """
-        return self._progress(X, y, importance, held_out, again=False)
-
-    def relearn(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        importance: ArrayLike | None = None,
-        held_out: NDArray[np.bool_] | None = None,
-    ) -> NDArray[Any]:
-        """Learn rows of an earlier pass again, and return margins as :meth:`progress` does.
-
-        The weights of experts do not change: on these rows, settings that overfit have the smallest loss.
 
         >>> model = Learner(1, Settings(alpha=(0.01, 1.0), bias=False))
         >>> _ = model.learn(np.ones((50, 1)), [1] * 50)
         >>> before = model.posterior
-        >>> _ = model.relearn(np.ones((50, 1)), [1] * 50)
+        >>> _ = model.progress(np.ones((50, 1)), [1] * 50, again=True)
         >>> model.rounds, model.first_pass_rows, bool(np.all(model.posterior == before))
         (100, 50, True)
         """
-        return self._progress(X, y, importance, held_out, again=True)
+        with self._lock.lock:  # all experts learn in one change, so that other threads see the state before or after it
+            given = self._examples(X, y, importance, held_out)
+            with self._lock.writing():
+                margins = self._learn(given, np.empty((given.rows.number, self.state.n_lanes), self.dtype))
+                return margins if self.mixture is None else self.mixture.learn(given, margins, again)
 
     def begin(
         self,
@@ -246,9 +240,9 @@ class Learner:
     ) -> Callable[[], NDArray[Any]]:
         """Let the models of settings learn rows; return a function that lets the other experts of a mixture learn them.
 
-        The function returns margins as :meth:`progress` does, or :meth:`relearn` if ``again``. Functions of several
-        calls have to be called in their order, on any thread; the learner is complete after the last one. The other
-        experts learn from the margins of settings, which do not depend on them.
+        The function returns margins as :meth:`progress` does. Functions of several calls have to be called in their
+        order, on any thread; the learner is complete after the last one. The other experts learn from the margins of
+        settings, which do not depend on them.
 
         >>> model = Learner(1, Settings(alpha=(0.1, 1.0)))
         >>> finish = model.begin(np.ones((2, 1)), [1, 1])
@@ -272,14 +266,6 @@ class Learner:
                 return mixture.learn(given, margins, again)
 
         return finish
-
-    def _progress(self, X: Any, y: Any, importance: Any, held_out: Any, again: bool) -> NDArray[Any]:
-        """Let all experts learn rows in one change, so that other threads see the state before or after it."""
-        with self._lock.exclusive():
-            given = self._examples(X, y, importance, held_out)
-            with self._lock.writing():
-                margins = self._learn(given, np.empty((given.rows.number, self.state.n_lanes), self.dtype))
-                return margins if self.mixture is None else self.mixture.learn(given, margins, again)
 
     def _examples(
         self, X: Any, y: ArrayLike | None, importance: ArrayLike | None, held_out: NDArray[np.bool_] | None
@@ -496,7 +482,7 @@ class Learner:
             return settings.only(expert) if expert < settings.n_settings else self.select_setting(expert).settings
         if lane < settings.n_settings:
             return settings.only(lane)
-        variance = experts.filters[lane - settings.n_settings].curves
+        variance = experts.filters[lane - settings.n_settings].curves or 1.0  # a base rate has none
         return Settings(settings.loss, "filter", alpha=variance, beta=0, bias=settings.bias, seed=settings.seed)
 
     @property
@@ -568,7 +554,6 @@ class Learner:
         mixture.settings = state.settings
         return Learner.of(state, mixture, self.classes)
 
-    @writes
     def add_features(self, features: int) -> None:
         """Give the learner more features, in place; new ones are in the initial state.
 
@@ -577,9 +562,10 @@ class Learner:
         >>> model.weights.shape
         (3, 1)
         """
-        self.state = resize(self.state, features, self.state.n_lanes, self.state.labels)
-        if (experts := self.class_experts) is not None:
-            experts.add_features(features)
+        with self._lock.writing():
+            self.state = resize(self.state, features, self.state.n_lanes, self.state.labels)
+            if (experts := self.class_experts) is not None:
+                experts.add_features(features)
 
     @reads
     def renumbered(self, places: NDArray[Any], features: int) -> "Learner":
@@ -696,10 +682,9 @@ class Learner:
 
     def _loss_since(self, since: CertificateSums | None = None) -> float | None:
         """Return the mixture's loss; None where the best setting's is used: after a second pass, and for one class."""
-        now = CertificateSums(self.rounds, mixture_loss=self.loss, mixture_rows=self.first_pass_rows)
-        rows = now if since is None else difference(now, since)
-        repeated = rows.mixture_rows < rows.rounds
-        return None if repeated or not (self.classes is None or self.joint) else rows.mixture_loss
+        before = since or CertificateSums()
+        repeated = self.first_pass_rows - before.mixture_rows < self.rounds - before.rounds
+        return None if repeated or not (self.classes is None or self.joint) else self.loss - before.mixture_loss
 
     def _candidates(self, lane: int) -> list[slice]:
         """Return the lanes of every setting that learns from the same labels and has sums of certificates."""

@@ -1,7 +1,6 @@
 """Thread safety of models: one change at a time, and reads that see a consistent state."""
 
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import wraps
@@ -9,14 +8,11 @@ from threading import RLock
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from weakref import WeakSet
 
-__all__ = ["SeqLock", "reading", "reads", "writes"]
+__all__ = ["SeqLock", "reading", "reads"]
 
 S = TypeVar("S")
 T = TypeVar("T")
 P = ParamSpec("P")
-
-LONGEST_WAIT = 1.0  # seconds that a fork waits for changes by other threads to end
-PAUSE = 0.001  # seconds between two looks at the locks
 
 
 class SeqLock:
@@ -45,17 +41,9 @@ class SeqLock:
 
     # Generators, so that an interrupt between acquiring the lock and entering the block still releases it.
     @contextmanager
-    def exclusive(self) -> Iterator[None]:
-        """Hold the lock, for several changes."""
-        if _forks:  # another thread waits for all locks: let it have them
-            time.sleep(10 * PAUSE)
-        with self.lock:
-            yield
-
-    @contextmanager
     def writing(self) -> Iterator[None]:
         """Exclude other changes, and mark the version as odd."""
-        with self.exclusive():
+        with self.lock:
             self.check()
             self.version += 1
             try:
@@ -100,46 +88,10 @@ class SeqLock:
 
 
 _locks: WeakSet[SeqLock] = WeakSet()
-_held: list[SeqLock] = []  # by the thread that forks
-_forking = RLock()  # one thread at a time
-_forks: list[bool] = []  # not empty while a thread is about to fork
-
-
-def _before_fork() -> None:
-    """Acquire all locks, so that the child has a consistent state of every model; give up after a while.
-
-    A thread may hold one lock and wait for another: none is kept while one of them is not free.
-    """
-    _forking.acquire()
-    _forks.append(True)
-    end = time.monotonic() + LONGEST_WAIT
-    while True:
-        for lock in list(_locks):
-            if not lock.lock.acquire(blocking=False):
-                break
-            _held.append(lock)
-        else:
-            return
-        if time.monotonic() > end:
-            return
-        _release()
-        time.sleep(PAUSE)
-
-
-def _release() -> None:
-    while _held:
-        _held.pop().lock.release()
-
-
-def _in_parent() -> None:
-    _release()
-    _forks.clear()
-    _forking.release()
 
 
 def _in_child() -> None:
     """Replace the locks of threads that the child does not have; models they were changing cannot be used."""
-    _in_parent()
     for lock in list(_locks):
         if lock.lock.acquire(blocking=False):
             lock.lock.release()
@@ -148,25 +100,13 @@ def _in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_child=_in_child)
+    os.register_at_fork(after_in_child=_in_child)
 
 
 def reading(thing: Any) -> AbstractContextManager[None]:
     """Exclude changes of an object that has a lock."""
     lock: SeqLock | None = getattr(thing, "_lock", None)
     return nullcontext() if lock is None else lock.reading()
-
-
-def writes(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
-    """Decorate a method that changes an object with a ``_lock``, one call at a time."""
-
-    @wraps(method)
-    def locked(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        lock: SeqLock = self._lock  # type: ignore[attr-defined]
-        with lock.writing():
-            return method(self, *args, **kwargs)
-
-    return locked
 
 
 def reads(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:

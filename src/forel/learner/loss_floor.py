@@ -7,7 +7,6 @@ from typing import Any
 
 from forel.data.features.hashing import expected_collisions
 from forel.learner.dual import DualPoint
-from forel.validation import Unsupported, non_negative
 
 __all__ = ["Frontier", "LossFloor"]
 
@@ -50,15 +49,13 @@ class LossFloor:
     norm : the norm of the learned model
     points : the points of the dual problem
     least : a lower bound on the loss of any row
-    bias : the number of biases, one for each class of a joint loss; they are part of the norm, unless they are free
+    bias : whether models have a bias, which is part of the norm
     scaled : whether each weight is multiplied by the largest absolute value of its feature in the norm
     void : why there is no lower bound; empty if there is one
-    weights_norm, bias_norm : the norm of the learned model without the bias, and the absolute value of its bias, or the
-        Euclidean norm of several
-    free_bias : limit of the bias of models, which is then not part of the norm; None if it is part of the norm
     learner, setting : whose loss and whose norm these are; an empty setting is that of the learner
     features : the features of the models
     counts : whether all importances are 1, so that averages are per row
+    collide : whether features may share slots
 
     >>> print(LossFloor(8, 8.0, 4.0, 1.99999, (DualPoint(3.75, 0.0625),)).summary())
     this model had an average loss of 0.5000 on these 8 rows. No fixed linear model of these features with weights up to
@@ -72,33 +69,14 @@ class LossFloor:
     norm: float
     points: tuple[DualPoint, ...]
     least: float = 0.0
-    bias: int = 0
+    bias: bool = False
     scaled: bool = False
     void: str = ""
-    weights_norm: float = 0.0
-    bias_norm: float = 0.0
-    free_bias: float | None = None
     learner: str = "this model"
     setting: str = ""
     features: str = "these features"
     counts: bool = True
-
-    def with_free_bias(self, within: float | None = None) -> "LossFloor":
-        """Return the floor for norms without the bias, whose absolute value is at most ``within``.
-
-        None stands for the bias of the learned model. The limit is rounded up to four digits; for several biases it
-        bounds their Euclidean norm.
-
-        >>> point = DualPoint(3.75, 0.0625, weights_gradient=0.05, bias_gradient=0.0375)
-        >>> floor = LossFloor(8, 8.0, 4.0, 2.0, (point,), bias=1, weights_norm=1.75, bias_norm=1.2)
-        >>> "as its own (in norm, with a bias within ±1)" in floor.with_free_bias(1.0).summary()
-        True
-        """
-        if not self.bias:
-            raise Unsupported("bias: got a model without one, expected one whose bias can be free")
-        limit = float(_upward(self.bias_norm if within is None else non_negative("within", within)))
-        points = tuple(point.with_free_bias(limit) for point in self.points)
-        return replace(self, norm=self.weights_norm, points=points, free_bias=limit)
+    collide: bool = False
 
     def of_hashed_features(self, slots: int, used: int, collisions: int | None = None) -> "LossFloor":
         """Return the floor of models of hashed features, of which some slots have several names.
@@ -113,6 +91,8 @@ class LossFloor:
         'these 2^22 hashed features (about 17 slots have several names)'
         >>> floor.of_hashed_features(1 << 22, 11_908, 20).features
         'these 2^22 hashed features (20 slots have several names)'
+        >>> floor.of_hashed_features(1 << 22, 11_908, 0).collide
+        False
         """
         power = slots.bit_length() - 1
         size, about = f"2^{power}" if slots == 1 << power else f"{slots:,}", ""
@@ -120,7 +100,7 @@ class LossFloor:
             collisions, about = round(expected_collisions(used, power)), "about "
         several = "1 slot has" if collisions == 1 else f"{collisions or 0:,} slots have"
         counted = f" ({about}{several} several names)" if collisions else ""
-        return replace(self, features=f"these {size} hashed features{counted}")
+        return replace(self, features=f"these {size} hashed features{counted}", collide=collisions != 0)
 
     def with_points(self, points: tuple[DualPoint, ...]) -> "LossFloor":
         """Return the floor with further points of the dual problem of the same rows."""
@@ -260,21 +240,14 @@ class LossFloor:
         if self.least >= 0 and floor >= REMAINING[0] * above:
             percent = math.floor(100 * floor / above)
             return f"at least {percent} % of it would remain, so look for better features"
-        hashed = "hashed" in self.features
-        remedies = "more passes, more rates or fewer collisions" if hashed else "more passes or more rates"
+        remedies = "more passes, more rates or fewer collisions" if self.collide else "more passes or more rates"
         return f"up to {_upward(above - floor)} of it may be left for {remedies}"
 
     def _size(self, factor: int) -> str:
         """Return how large the weights of models are."""
         size = "no larger than" if factor == 1 else f"up to {factor} times as large as"
         whose = f"those of {self.setting}" if self.setting else "its own"
-        return f"with weights {size} {whose} (in {'scaled ' * self.scaled}norm{self._bias_clause()})"
-
-    def _bias_clause(self) -> str:
-        if self.free_bias is not None:
-            limit = f"{self.free_bias:.10g}"  # which has four digits already
-            return f", with a bias within ±{limit}" if self.bias == 1 else f", with biases of norm at most {limit}"
-        return ", bias included" if self.bias else ""
+        return f"with weights {size} {whose} (in {'scaled ' * self.scaled}norm{', bias included' * self.bias})"
 
     def _undefined(self) -> str:
         """Why averages are not defined; empty if they are."""

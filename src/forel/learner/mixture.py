@@ -190,6 +190,9 @@ class Mixture:
         self.ledger = Ledger(inputs, stacked, own.fixed_share_expert and self.share is None, self.share is not None)
         if all(own.loss_function.link.clipping):
             self.ledger.lowest, self.ledger.highest = EMPTY_RANGE
+        self._keys = [group.key for group in self.groups]  # of arrays in model files
+        if self.curves is not None:
+            self._keys.insert(bool(own.full_filters), "curves")
 
     def copy(self) -> "Mixture":
         """Return a copy."""
@@ -239,7 +242,8 @@ class Mixture:
             learned = given.importance[given.importance >= 0]
             ledger.rows += learned.size
             ledger.total_importance = summed(ledger.total_importance, learned)
-        columns = [margins, *self._groups_learn(given, again)]
+        none = Inputs(*(np.empty((0, 0)),) * 3, again)
+        columns = [margins, *(group.learn(given, none) for group in self._independent)]
         start, out = 0, []
         while True:
             stop = min(map(len, columns))
@@ -265,11 +269,6 @@ class Mixture:
             return np.hstack(columns)
         count = len(columns[0])
         return np.concatenate([one.reshape(count, self.classes, -1) for one in columns], axis=2).reshape(count, -1)
-
-    def _groups_learn(self, given: Examples, again: bool) -> list[Array]:
-        """Return the margins of groups that are not stacked; they are independent, and may learn at the same time."""
-        none = Inputs(*(np.empty((0, 0)),) * 3, again)
-        return [group.learn(given, none) for group in self._independent]
 
     def predict(self, rows: Rows, margins: NDArray[Any]) -> NDArray[Any]:
         """Return the mixture's margins of rows; nothing changes."""
@@ -326,6 +325,7 @@ class Mixture:
         if self._further is not None:
             self._drop(self._independent[0])
         self.curves = self._further = None
+        self._keys = [group.key for group in self.groups]
 
     def _drop(self, group: ExpertGroup) -> None:
         """Continue without a group; what its prior weight costs is added to what the bound allows.
@@ -424,19 +424,11 @@ class Mixture:
         weight = None if counts else ledger.total_importance
         return Guarantee(result, against, rows, ledger.loss, other, float(limit), void, weight)
 
-    @staticmethod
-    def array_names(settings: Settings, curves: bool = False, classes: int | None = None) -> tuple[str, ...]:
-        """Return the names of the arrays of :meth:`pack`."""
-        full, mixers = bool(settings.full_filters), bool(settings.mixers)
-        own = ("curves", CurveExperts.key if classes is None else "class_experts") * curves
-        return ("ledger",) + (FullFilters.key,) * full + own + (Mixers.key,) * mixers
-
     def pack(self) -> dict[str, Array]:
         """Return the state as arrays by their names in model files; that of a group that was dropped is empty."""
-        arrays = {name: np.zeros(0) for name in self.array_names(self.settings, self.curves is not None, self.classes)}
-        if self.curves is not None:
-            arrays["curves"] = self.curves.pack()
-        return {**arrays, "ledger": self.ledger.array, **{group.key: group.pack() for group in self.groups}}
+        own = {} if self.curves is None else {"curves": self.curves.pack()}
+        own |= {group.key: group.pack() for group in self.groups}
+        return {"ledger": self.ledger.array, **{key: own.get(key, np.zeros(0)) for key in self._keys}}
 
     def unpack(self, arrays: dict[str, Array]) -> None:
         """Set the state to arrays that :meth:`pack` returned."""

@@ -7,7 +7,7 @@ are best where x minimizes the loss of the sample plus $\langle\theta G_{others}
 that the floor is for.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,9 @@ from forel.validation import Vector
 __all__ = ["FACTORS", "SampledRows", "polished_points"]
 
 FACTORS = (1.0, 3.0, 10.0)  # norms, in units of the learned one, for which points are sought
-SEARCHES, STEPS = 7, 30  # penalties that are tried for a norm, and steps of the optimizer for each
+SEARCHES = 7  # penalties that are tried for a norm
+NEAR = 0.02, 0.05, 0.05  # relative errors of the norms of models with which searches end
+OPTIONS = {"maxiter": 30, "maxfun": 60, "gtol": 0.0, "ftol": 1e-9, "maxcor": 5}
 EPS = 2.0**-23
 ROUNDED = 512 * EPS  # bound on the effect of a rounded margin on the entropy of a slope, and on other conjugates
 
@@ -61,127 +63,74 @@ def polished_points(
     ----------
     loss, sample : the loss, and the rows
     column, point : of the margins of the lane whose slopes others keep, and its point
-    slots, gradients, scales : the coordinates, Σ v a f there divided by scales, and the scales
+    slots, scales : the coordinates of the sample, in order, and their scales
+    gradients : Σ v a f of these coordinates divided by scales, and the norm of that of all others
     bias : whether the last coordinate is a bias
     norm, error : the learned norm, and a bound on the error of the norm of ``gradients``
     """
-    slopes = np.asarray(loss.slope(sample.margins[:, column], sample.labels))
-    if not sample.labels.size or not np.isfinite(loss.constants().smoothness) or norm <= 0:
+    from scipy.optimize import minimize  # slow to import
+
+    labels, weight = sample.labels, sample.importance
+    slopes = np.asarray(loss.slope(sample.margins[:, column], labels))
+    if not labels.size or not np.isfinite(loss.constants().smoothness) or norm <= 0:
         return ()
     shrunken = _energies(loss, sample, slopes)
     if shrunken is None:
         return ()
-    problem = _Problem(loss, sample, slots, gradients, scales, bias)
-    outside = problem.gradients - problem.pull(sample.importance * slopes)
-    slack = ROUNDED * float(sample.importance @ (1 + np.abs(np.asarray(loss(0.0 * sample.labels, sample.labels)))))
+    rows = _matrix(sample, slots, scales, bias)
+    columns = rows.T.tocsr()
+    outside = gradients - columns @ (weight * slopes)
+    slack = ROUNDED * float(weight @ (1 + np.abs(np.asarray(loss(0.0 * labels, labels)))))
     others = point.energy(THETAS) - shrunken - slack
     others = np.maximum(others, 0.0) if point.slopes is not None else others
     if sample.every:
-        outside, others, problem.rest, error = 0 * outside, 0 * others, 0.0, 0.0
+        outside, others, error = 0 * outside, 0 * others, 0.0
+
+    def objective(x: Vector, theta: float, penalty: float) -> tuple[float, Vector]:
+        """Return the loss of the sample, plus the slopes of others and a penalty, and its gradient."""
+        margins = rows @ x
+        gradient = columns @ (weight * loss.slope(margins, labels)) + theta * outside + penalty * x
+        value = float(weight @ np.asarray(loss(margins, labels)))
+        return value + theta * float(outside @ x) + penalty / 2 * float(x @ x), gradient
+
     found: list[DualPoint] = []
-    x, penalty = np.zeros(problem.size), point.gradient_norm / norm
-    for factor in FACTORS:
-        best, theta = _Best(factor * norm), 1.0
+    x, penalty = np.zeros(gradients.size), point.gradient_norm / norm
+    for factor, near in zip(FACTORS, NEAR, strict=True):
+        size = factor * norm
+        best, largest, theta = None, -np.inf, 1.0
         for _ in range(SEARCHES):
-            x = problem.minimize(x, theta, outside, penalty)
-            margins = problem.margins(x)
-            b = np.asarray(loss.slope(margins, sample.labels))
-            energy = float(sample.importance @ (np.asarray(loss(margins, sample.labels)) - b * margins)) - slack
-            pulled = problem.pull(sample.importance * b)
-            theta = best.add(energy, others, pulled, outside, problem.rest, bias, error)
-            ratio = float(np.linalg.norm(x)) / (factor * norm)
-            if abs(ratio - 1) < 0.02 or penalty < 1e-12 * point.gradient_norm / norm:
+            x = minimize(objective, x, (theta, penalty), jac=True, method="L-BFGS-B", options=OPTIONS).x
+            margins = rows @ x
+            b = np.asarray(loss.slope(margins, labels))
+            energy = float(weight @ (np.asarray(loss(margins, labels)) - b * margins)) - slack
+            pulled = columns @ (weight * b)
+            squares = pulled @ pulled + 2 * THETAS * (pulled @ outside) + THETAS**2 * (outside @ outside)
+            floors = energy + others - size * (np.sqrt(np.maximum(squares, 0.0)) + error)
+            k = int(np.argmax(floors))
+            theta = float(THETAS[k])
+            if floors[k] > largest:
+                pull = float(np.linalg.norm(theta * outside + pulled)) * (1 + 1e-12) + error
+                best, largest = DualPoint(float(energy + others[k]), pull), float(floors[k])
+            ratio = float(np.linalg.norm(x)) / size
+            if abs(ratio - 1) < near or penalty < 1e-12 * point.gradient_norm / norm:
                 break
             penalty *= min(max(ratio, 0.03), 30.0) ** 1.5
-        if best.point is not None:
-            found.append(best.point)
+        if best is not None:
+            found.append(best)
     return tuple(found)
 
 
-class _Best:
-    """The best point for a norm so far."""
+def _matrix(sample: SampledRows, slots: NDArray[np.int64], scales: Vector, bias: bool) -> Any:
+    """Return the sample as a sparse matrix of its coordinates, and of one more that stands for all others."""
+    from scipy.sparse import csr_array  # slow to import
 
-    def __init__(self, norm: float) -> None:
-        self.norm, self.floor, self.point = norm, -np.inf, None
-
-    point: DualPoint | None
-
-    def add(
-        self, energy: float, others: Vector, pulled: Vector, outside: Vector, rest: float, bias: bool, error: float
-    ) -> float:
-        """Add slopes of the sample, and return by which θ those of the others are best multiplied."""
-        squares = float(pulled @ pulled), float(pulled @ outside), float(outside @ outside) + rest**2
-        norms = np.sqrt(np.maximum(squares[0] + 2 * THETAS * squares[1] + THETAS**2 * squares[2], 0.0))
-        floors = energy + others - self.norm * (norms + error)
-        best = int(np.argmax(floors))
-        theta = float(THETAS[best])
-        if floors[best] > self.floor:
-            total = theta * outside + pulled
-            weights = np.hypot(np.linalg.norm(total[:-1] if bias else total), theta * rest)
-            own = abs(float(total[-1])) if bias else 0.0
-            self.floor = float(floors[best])
-            self.point = DualPoint(
-                float(energy + others[best]), float(np.hypot(weights, own)) * (1 + 1e-12) + error,
-                weights_gradient=float(weights) + error, bias_gradient=own + error,
-            )  # fmt: skip
-        return theta
-
-
-class _Problem:
-    """The sample as a sparse matrix of the coordinates that it has; all others are one more coordinate."""
-
-    def __init__(
-        self,
-        loss: MarginLoss,
-        sample: SampledRows,
-        slots: NDArray[np.int64],
-        gradients: Vector,
-        scales: Vector,
-        bias: bool,
-    ) -> None:
-        from scipy.sparse import csr_array  # slow to import
-
-        places = np.searchsorted(slots, sample.slots)
-        used = np.unique(places)
-        if bias:
-            used = np.union1d(used, [slots.size - 1])
-        rows, entries = sample.labels.size, np.searchsorted(used, places)
-        divided = np.divide(sample.values, scales[places], out=np.zeros(places.size), where=scales[places] > 0)
-        matrix = csr_array((divided, entries, sample.indptr), shape=(rows, used.size))
-        if bias:
-            last = csr_array((np.ones(rows), np.full(rows, used.size - 1), np.arange(rows + 1)), shape=matrix.shape)
-            matrix = matrix + last
-        self.loss, self.sample, self.rows, self.columns = loss, sample, matrix.tocsr(), matrix.T.tocsr()
-        self.gradients = gradients[used]
-        self.rest = float(np.sqrt(max(float(gradients @ gradients) - float(self.gradients @ self.gradients), 0.0)))
-        self.size = used.size + 1
-
-    def margins(self, x: Vector) -> Vector:
-        """Return the margins of a model."""
-        return np.asarray(self.rows @ x[:-1])
-
-    def pull(self, slopes: Vector) -> Vector:
-        """Return Σ b f."""
-        return np.asarray(self.columns @ slopes)
-
-    def minimize(self, x: Vector, theta: float, outside: Vector, penalty: float) -> Vector:
-        """Return a model with a small loss of the sample, plus the slopes of others and a penalty."""
-        from scipy.optimize import minimize
-
-        linear, weight, labels = (
-            np.append(theta * outside, theta * self.rest),
-            self.sample.importance,
-            self.sample.labels,
-        )
-
-        def objective(x: Vector) -> tuple[float, Vector]:
-            margins = self.margins(x)
-            gradient = np.append(self.pull(weight * self.loss.slope(margins, labels)), 0.0) + linear + penalty * x
-            value = float(weight @ np.asarray(self.loss(margins, labels)))
-            return value + float(linear @ x) + penalty / 2 * float(x @ x), gradient
-
-        options = {"maxiter": STEPS, "maxfun": 2 * STEPS, "gtol": 0.0, "ftol": 1e-9, "maxcor": 5}
-        return np.asarray(minimize(objective, x, jac=True, method="L-BFGS-B", options=options).x)
+    places, count = np.searchsorted(slots, sample.slots), sample.labels.size
+    divided = np.divide(sample.values, scales[places], out=np.zeros(places.size), where=scales[places] > 0)
+    shape = count, slots.size + 1
+    matrix = csr_array((divided, places, sample.indptr), shape=shape)
+    if bias:
+        matrix = matrix + csr_array((np.ones(count), np.full(count, slots.size - 1), np.arange(count + 1)), shape=shape)
+    return matrix.tocsr()
 
 
 def _energies(loss: MarginLoss, sample: SampledRows, slopes: Vector) -> Vector | None:

@@ -9,7 +9,7 @@ from forel.data.block import Block
 from forel.losses import Interval, Labels
 from forel.validation import all_finite, real, refuse
 
-__all__ = ["CoalescedRows", "Examples", "Rows", "examples_of", "index_dtype", "not_finite", "rows_of", "training_rows"]
+__all__ = ["CoalescedRows", "Examples", "Rows", "examples_of", "index_dtype", "not_finite", "rows_of"]
 
 # Dense arrays with at most this many numbers are converted without scipy.
 SMALL, SMALL_TYPES = 1 << 13, frozenset(map(np.dtype, (np.float32, np.float64, np.int64, np.int32, np.uint8, np.bool_)))
@@ -56,38 +56,10 @@ class CoalescedRows(Rows):
     """Rows without repeated indices, as readers produce them; they are not checked again."""
 
 
-def training_rows(X: Any, features: int, dtype: DTypeLike) -> Rows:
-    """Return rows to learn from, or raise if a row repeats an index: kernels gather a whole row before they scatter it.
-
-    >>> twice = Rows(np.array([0, 2]), np.array([1, 1]), np.ones(2))
-    >>> training_rows(twice, 3, np.float64)
-    Traceback (most recent call last):
-    ValueError: X: got the column index 1 twice in row 0, expected each once in a row; add its values up
-    """
-    rows = rows_of(X, features, dtype)
-    if isinstance(rows, CoalescedRows):
-        return rows
-    used = int(rows.indptr[-1])
-    indices = rows.indices[:used]
-    increasing = indices[1:] > indices[:-1]
-    ends = rows.indptr[1:-1]
-    increasing[ends[(ends > 0) & (ends < used)] - 1] = True
-    if not increasing.all():
-        owners = np.repeat(np.arange(rows.number), np.diff(rows.indptr))
-        order = np.lexsort((indices, owners))
-        same = (np.diff(indices[order]) == 0) & (np.diff(owners[order]) == 0)
-        if same.any():
-            k = order[int(np.argmax(same))]
-            raise ValueError(
-                f"X: got the column index {indices[k]} twice in row {owners[k]}, expected each once in a row; "
-                "add its values up"
-            )
-    return rows
-
-
 def rows_of(X: Any, features: int, dtype: DTypeLike) -> Rows:
     """Return an array, a sparse matrix or a block as validated rows, without a copy where it has the right type.
 
+    Repeated indices of a row are one, with the sum of their values: kernels gather a whole row before they scatter it.
     For :class:`CoalescedRows` and blocks only the range of indices is checked.
 
     >>> rows_of([[0.0, 2.0], [3.0, 0.0]], 2, np.float64).indices
@@ -95,11 +67,17 @@ def rows_of(X: Any, features: int, dtype: DTypeLike) -> Rows:
     """
     if isinstance(X, Block):
         X = CoalescedRows(*X.rows)
-    if isinstance(X, Rows):
+    if isinstance(X, CoalescedRows):
         if X.indptr[-1] > min(X.indices.size, X.values.size):
             raise ValueError("X: got fewer indices or values than indptr counts, expected arrays of the same rows")
         _check_range(X.indices, features)
-        return _for_kernels(X if isinstance(X, CoalescedRows) else _validated(X, dtype), features)
+        return _for_kernels(CoalescedRows(X.indptr, X.indices, X.values.astype(dtype, copy=False)), features)
+    if isinstance(X, Rows):
+        from scipy import sparse  # slow to import
+
+        matrix = sparse.csr_array((X.number, features))
+        matrix.indptr, matrix.indices, matrix.data = X  # validated below, unlike arguments of the constructor
+        X = matrix
     given = real("X", X)
     if isinstance(given, np.ndarray) and given.ndim == 2 and given.size <= SMALL and given.dtype in SMALL_TYPES:
         width, (indptr, indices, entries) = given.shape[1], _nonzeros(np.asarray(given))
@@ -151,7 +129,7 @@ def examples_of(
         y, importance = X.labels if y is None else y, X.importance if importance is None else importance
     elif y is None:
         raise ValueError("y: got None, expected a label for each row; only blocks of forel.read have their own")
-    rows = training_rows(X, features, dtype)
+    rows = rows_of(X, features, dtype)
     labels = labels_of(y, rows.number, domain, dtype)
     weights = importances_of(importance, rows.number, dtype)
     predicted = weights == 0 if held_out is None else held_out | (weights == 0)
@@ -267,15 +245,6 @@ def _as_writeable(array: NDArray[Any]) -> NDArray[Any]:
     Kernels only read rows.
     """
     return array if array.flags.writeable else np.asarray(_Alias(array))
-
-
-def _validated(rows: Rows, dtype: DTypeLike) -> Rows:
-    """Return rows that a caller assembled, with validated offsets and values."""
-    if rows.indptr[0] != 0 or np.any(np.diff(rows.indptr) < 0):
-        raise ValueError("X: got an indptr that does not increase from 0, expected valid CSR offsets")
-    used = int(rows.indptr[-1])
-    values = _finite(real("X", rows.values[:used]), rows.indptr, rows.indices, dtype)
-    return Rows(rows.indptr, rows.indices[:used], values)
 
 
 def _finite(given: NDArray[Any], indptr: Any, indices: Any, dtype: DTypeLike) -> NDArray[Any]:

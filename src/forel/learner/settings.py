@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from forel.learner.experts import MIXERS, Filter, FullFilter, Mixer
-from forel.learner.layout import Lane
-from forel.learner.units import ORDINARY
+from forel.learner.layout import ORDINARY, Lane
 from forel.losses import Labels, MarginLoss
 from forel.losses.custom import Function
 from forel.losses.labels import uses_signs

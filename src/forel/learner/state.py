@@ -1,6 +1,6 @@
 """The state of several models that learn from the same rows: records, separate arrays, and running sums.
 
-This module owns these arrays: it allocates, resizes, copies and joins them.
+This module owns these arrays: it allocates, resizes and copies them.
 """
 
 import mmap
@@ -13,18 +13,17 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from forel.learner.certificate_sums import certified_lanes
-from forel.learner.kernels.spec import KernelSpec
-from forel.learner.layout import SUMS, Layout
+from forel.learner.certificate import certified_lanes
+from forel.learner.kernels.reference import KernelSpec
+from forel.learner.layout import SUMS, Layout, units_of
 from forel.learner.rows import Rows, index_dtype
 from forel.learner.settings import Settings
-from forel.learner.units import units_of
 from forel.losses.margin import DualShape
 from forel.validation import enough_memory, refuse, whole
 
 __all__ = [
-    "BLOCK", "LabelCoding", "State", "add_part", "clear_lanes", "join_parts", "place_classes", "renumber", "resize",
-    "split_binary", "split_parts", "summed",
+    "BLOCK", "LabelCoding", "State", "clear_lanes", "place_classes", "renumber", "resize",
+    "split_binary", "summed",
 ]  # fmt: skip
 
 BLOCK = 1 << 15  # coordinates processed at a time
@@ -38,7 +37,6 @@ WIDE = 1 << 10  # bytes of records that are in small pages
 PAGE = 1 << 12  # bytes of a small page
 NO_RESERVE = 0x4000 if sys.platform == "linux" else 0  # addresses without memory, which Python has no name for
 LARGE = 1 << 32  # bytes of arrays that are in small pages
-LANE_TABLES = ("state",)  # tables with a column for each lane
 CLOCK = 3  # the sum that depends only on the number of rounds
 
 LabelCoding = Literal["shared", "classes", "signs"]
@@ -268,7 +266,7 @@ class State:
             columns = [other.layout.gradient_lanes.index(lane) for lane in range(other.n_lanes)[lanes]]
             source["gradients"], targets["gradients"] = other.gradients[:, columns], self.gradients
         for name, target in targets.items():
-            table = source[name][..., lanes] if name in LANE_TABLES else source[name]
+            table = source[name][..., lanes] if name == "state" else source[name]
             for start in range(0, len(table), BLOCK):
                 part = table[start : start + BLOCK]
                 used = np.flatnonzero(part.any(axis=tuple(range(1, part.ndim))))
@@ -341,76 +339,34 @@ def summed(start: float, terms: NDArray[Any]) -> float:
 
 def resize(old: State, features: int, lanes: int, labels: LabelCoding) -> State:
     """Return a copy with more features or lanes; new ones are in the initial state."""
-    new, count, width = old.empty_like(features, lanes, labels), old.features, old.n_lanes
-    for name, table in new.tables.items():
-        wide, before = (table[..., :width] if name in LANE_TABLES else table), old.tables[name]
-        wide[:count], wide[-1] = before[:-1], before[-1]  # the bias is last
-    new.all_sums[:, :width] = old.all_sums
-    new.rounds, new.total_importance = old.rounds, old.total_importance
-    return new
+    return _moved(old, old.empty_like(features, lanes, labels), slice(old.features), slice(None))
 
 
 def renumber(old: State, places: NDArray[Any], features: int) -> State:
     """Return a copy whose first features have the given places among ``features``; those with others are left out."""
-    new, kept = old.empty_like(features), np.flatnonzero(places < features)
+    kept = np.flatnonzero(places < features)
+    return _moved(old, old.empty_like(features), places[kept], kept)
+
+
+def _moved(old: State, new: State, places: Any, some: Any) -> State:
+    """Copy the records of some features to their places, that of the bias, and the sums, to the first lanes."""
     for name, table in new.tables.items():
-        before = old.tables[name]
-        table[places[kept]], table[-1] = before[kept], before[-1]
-    new.all_sums[:] = old.all_sums
+        wide, before = (table[..., : old.n_lanes] if name == "state" else table), old.tables[name]
+        wide[places], wide[-1] = before[:-1][some], before[-1]
+    new.all_sums[:, : old.n_lanes] = old.all_sums
     new.rounds, new.total_importance = old.rounds, old.total_importance
     return new
-
-
-def add_part(old: State) -> State:
-    """Return the same number of new lanes, with the feature scales, rounds and importances of the old ones."""
-    new = old.empty_like()
-    for name, table in new.tables.items():
-        if name not in LANE_TABLES:
-            table[:] = old.tables[name]
-    new.rounds, new.total_importance = old.rounds, old.total_importance
-    return new
-
-
-def join_parts(parts: Sequence[State]) -> State:
-    """Return all lanes in one state; a single part is returned itself."""
-    first, width = parts[0], parts[0].n_lanes
-    if len(parts) == 1:
-        return first
-    joined = resize(first, first.features, width * len(parts), first.labels)
-    for k, part in enumerate(parts):
-        lanes = slice(k * width, (k + 1) * width)
-        for name in LANE_TABLES:
-            if name in part.tables:
-                joined.tables[name][..., lanes] = part.tables[name]
-        joined.all_sums[:, lanes] = part.all_sums
-    return joined
-
-
-def split_parts(state: State, width: int) -> tuple[State, ...]:
-    """Return parts of at most ``width`` lanes, the inverse of :func:`join_parts`."""
-    if state.n_lanes <= width:
-        return (state,)
-    parts = []
-    for start in range(0, state.n_lanes, width):
-        part = state.empty_like(lanes=width)
-        part.copy_lanes_from(state, slice(start, start + width))
-        parts.append(part)
-    return tuple(parts)
 
 
 def place_classes(old: State, count: int, places: Sequence[int], labels: LabelCoding) -> State:
     """Return the lanes of ``count`` classes: the old ones at their places, the others in the initial state."""
     settings = old.settings.n_settings
     new = old.empty_like(lanes=count * settings, labels=labels)
-    for name, table in new.tables.items():
-        if name not in LANE_TABLES:
-            table[:] = old.tables[name]
+    for name in new.tables.keys() - {"state"}:  # which does not depend on the lane
+        new.tables[name][:] = old.tables[name]
     for k, place in enumerate(places):
         source, target = (slice(c * settings, (c + 1) * settings) for c in (k, place))
-        for name in LANE_TABLES:
-            if name in old.tables:
-                new.tables[name][..., target] = old.tables[name][..., source]
-        new.all_sums[:, target] = old.all_sums[:, source]
+        new.numbers[..., target], new.all_sums[:, target] = old.numbers[..., source], old.all_sums[:, source]
     new.rounds, new.total_importance = old.rounds, old.total_importance
     return new
 

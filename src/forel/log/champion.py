@@ -4,35 +4,38 @@ Everything here is a function of the events in their order: the same events give
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.evidence import Alarms, Comparison
+from forel.evidence import Alarms, Comparison, Coverage, NewFeatures
 from forel.log.records import Control, join_rows
-from forel.training.classes import metrics_for
-from forel.training.labels import label_kind
+from forel.training.metrics import label_kind, metrics_for
 from forel.training.model import Model
+from forel.training.statements import coverage_of
 from forel.validation import refuse
 
 __all__ = ["Change", "Contest", "Event", "Fold"]
 
-MOST_SLOTS = 1 << 26  # for which a byte each is kept
 FIRST = "initial"  # the name of the model that a server starts with
 
 
 class Event(NamedTuple):
-    """Rows whose labels are known, with the margins that were served; their record ends at ``end``."""
+    """Packed rows whose labels are known, with the margins that were served; their last record ends at ``end``.
+
+    ``offsets`` are those of a stream after them, from which a restarted server goes on.
+    """
 
     end: int
     time: float
-    rows: bytes
+    rows: Sequence[bytes]
     labels: NDArray[np.float64]
     importance: NDArray[np.float32]
     margins: NDArray[np.float64]
+    offsets: dict[str, int] | None = None
 
 
 class Change(NamedTuple):
@@ -60,12 +63,9 @@ class Fold:
         own = margins if self.learner.classes is not None else margins[:, 0]
         return own, self.metrics.add(own, labels, importance).losses
 
-    def frozen(self) -> "Fold":
-        """Return a copy that may be saved on another thread."""
-        copy = Fold.__new__(Fold)
-        copy.learner = self.learner.copy(whole=True)
-        copy.model, copy.metrics = replace(self.model, learner=copy.learner), _packed(self.metrics)
-        return copy
+    def frozen(self) -> tuple[Model, dict[str, Any]]:
+        """Return copies of the model and of its metrics, which may be saved on another thread."""
+        return replace(self.model, learner=self.learner.copy(whole=True)), self.metrics.pack()
 
 
 class Contest:
@@ -86,10 +86,12 @@ class Contest:
         self.served: Any = new_metrics(model)
         self.fresh: Any = new_metrics(model)
         self.position, self.time = 0, 0.0
+        self.offsets: dict[str, int] = {}  # of streams that rows came from
         self.comparisons: dict[str, Comparison] = {}
         self.alarms = Alarms(numbers=label_kind(model.settings) != "probability")
-        slots = model.learner.features
-        self.seen = np.zeros(slots if slots <= MOST_SLOTS else 0, np.bool_)  # slots that occurred in rows
+        self.new_features = NewFeatures(model.learner.features)
+        numbers = label_kind(model.settings) == "number" and model.learner.classes is None
+        self.coverage = coverage_of(model.extra) or Coverage() if numbers else None  # intervals as served
 
     @property
     def model(self) -> Model:
@@ -99,11 +101,18 @@ class Contest:
     @property
     def rows(self) -> int:
         """The number of rows learned from since the log began."""
-        return int(self.served.running.total.rows)
+        return int(self.served.total.rows)
 
     def learn(self, events: Sequence[Event]) -> None:
         """Let all models learn events."""
-        rows = join_rows([event.rows for event in events])
+        if any(event.labels.size for event in events):
+            self._learn(events)
+        for event in events:
+            self.offsets = self.offsets if event.offsets is None else event.offsets
+        self.position, self.time = events[-1].end, events[-1].time
+
+    def _learn(self, events: Sequence[Event]) -> None:
+        rows = join_rows([packed for event in events for packed in event.rows])
         labels = np.concatenate([event.labels for event in events])
         importance = np.concatenate([event.importance for event in events])
         margins = np.concatenate([event.margins for event in events])
@@ -111,27 +120,16 @@ class Contest:
         found = self.served.add(served, labels, importance)
         one_probability = getattr(self.served, "kind", None) == "probability"
         errors = found.labels - found.predictions if one_probability else None
-        self.alarms.add(found.losses, errors, self._unseen(rows))
+        self.alarms.add(found.losses, errors, self.new_features.add(rows.indptr, rows.indices))
+        if self.coverage is not None:
+            counted = found.weights > 0
+            self.coverage.add(found.predictions[counted], found.labels[counted])
         own, best = self.folds[self.champion].learn(rows, labels, importance)
         self.fresh.add(own, labels, importance)
         for name, fold in self.folds.items():
             if name != self.champion:
                 losses = fold.learn(rows, labels, importance)[1]
-                self.comparisons[name].add(best, losses)
-        self.position, self.time = events[-1].end, events[-1].time
-
-    def _unseen(self, rows: Any) -> NDArray[np.float64] | None:
-        """Return the share of features of each row that no row before had, and note them."""
-        if not self.seen.size:
-            return None
-        new = ~self.seen[rows.indices]
-        places = np.flatnonzero(new)
-        _, first = np.unique(rows.indices[places], return_index=True)
-        new[:] = False
-        new[places[first]] = True
-        self.seen[rows.indices] = True
-        counts = np.concatenate(([0], np.cumsum(new)))[rows.indptr]
-        return np.asarray((counts[1:] - counts[:-1]) / np.maximum(np.diff(rows.indptr), 1))
+                self.comparisons[name].add(best, losses, importance)
 
     def check_challenger(self, name: str, model: Model) -> None:
         """Raise for a model that cannot learn from the same events, or a name that is taken."""
@@ -155,59 +153,40 @@ class Contest:
         self.folds[name] = Fold(model)
         self.comparisons[name] = new_comparison(self.model, self.level)
 
-    def promote(self, name: str) -> None:
-        """Serve another model; the one that was served continues as a challenger."""
-        self.check_known(name)
-        if name != self.champion:
-            self.history.append(self.champion)
-            self.champion = name
-            self._restart()
-
-    def rollback(self) -> None:
-        """Serve the model again that was served before the last promotion."""
-        self.check_rollback()
-        self.champion = self.history.pop()
-        self._restart()
-
-    def remove(self, name: str) -> None:
-        """Drop a challenger."""
-        self.check_removable(name)
-        del self.folds[name], self.comparisons[name]
-        self.history = [one for one in self.history if one != name]
-
-    def check_known(self, name: str) -> None:
-        """Raise for the name of no model."""
-        if name not in self.folds:
+    def check(self, content: dict[str, Any]) -> None:
+        """Raise for a promotion, a removal or a rollback that cannot be made."""
+        name = content.get("promote", content.get("remove"))
+        if name is not None and name not in self.folds:
             raise refuse("name", name, f"one of {', '.join(self.folds)}")
-
-    def check_removable(self, name: str) -> None:
-        """Raise for the model that is served, or none."""
-        self.check_known(name)
-        if name == self.champion:
+        if content.get("remove") == self.champion:
             raise refuse("name", name, "a challenger; this model is served: promote another one first")
-
-    def check_rollback(self) -> None:
-        """Raise if there was no promotion."""
-        if not self.history:
+        if "rollback" in content and not self.history:
             raise ValueError("rollback: no model was promoted before this one, expected a promotion to undo")
 
     def _restart(self) -> None:
         others = [name for name in self.folds if name != self.champion]
         self.comparisons = {name: new_comparison(self.model, self.level) for name in others}
 
-    def apply(self, control: Control, end: int, load: Any) -> None:
-        """Apply a change whose record ends at a position; ``load`` returns the model of a file."""
+    def apply(self, control: Control, end: int, load: Callable[[str], Model]) -> None:
+        """Apply a change whose record ends at a position; ``load`` returns the model of a file.
+
+        A model is added to learn from here on, or removed. A promoted one is served, and the one before continues as a
+        challenger; a rollback serves that one again. ``level`` is that of comparisons, which begin again.
+        """
         content, self.position = control.content, end
+        self.check(content)
         if "add" in content:
             self.add(content["add"], load(content["file"]))
-        elif "promote" in content:
-            self.promote(content["promote"])
-        elif "rollback" in content:
-            self.rollback()
         elif "remove" in content:
-            self.remove(content["remove"])
-        elif "level" in content:
-            self.level = content["level"]
+            del self.folds[content["remove"]], self.comparisons[content["remove"]]
+            self.history = [one for one in self.history if one != content["remove"]]
+        elif content.get("promote") != self.champion:
+            if "promote" in content:
+                self.history.append(self.champion)
+                self.champion = content["promote"]
+            elif "rollback" in content:
+                self.champion = self.history.pop()
+            self.level = content.get("level", self.level)
             self._restart()
 
     @property
@@ -232,11 +211,14 @@ class Contest:
         """Return the state beside the models, as JSON and arrays."""
         content = {
             "champion": self.champion, "history": self.history, "models": list(self.folds), "position": self.position,
-            "time": self.time, "level": self.level,
+            "time": self.time, "level": self.level, "offsets": self.offsets,
+            "interval": None if self.coverage is None else self.coverage.level,
         }  # fmt: skip
         arrays: dict[str, NDArray[Any]] = {f"served.{key}": value for key, value in self.served.pack().items()}
         arrays |= {f"fresh.{key}": value for key, value in self.fresh.pack().items()}
-        arrays |= {"alarms": self.alarms.state.copy(), "seen": np.packbits(self.seen)}
+        if self.coverage is not None:
+            arrays["coverage"] = self.coverage.state.copy()
+        arrays |= {"alarms": self.alarms.state.copy(), "seen": np.packbits(self.new_features.seen)}
         return content, arrays | {f"against.{name}": one.state.copy() for name, one in self.comparisons.items()}
 
     @classmethod
@@ -245,10 +227,15 @@ class Contest:
         new = cls(folds[content["champion"]].model, content["level"])
         new.folds, new.champion, new.history = folds, content["champion"], list(content["history"])
         new.position, new.time = content["position"], content["time"]
+        new.offsets = content.get("offsets", {})  # of 0.2.0, none
         for prefix, metrics in (("served.", new.served), ("fresh.", new.fresh)):
             metrics.unpack({key.removeprefix(prefix): arrays[key] for key in arrays if key.startswith(prefix)})
         new.alarms.state[...] = arrays["alarms"]
-        new.seen[:] = np.unpackbits(arrays["seen"], count=new.seen.size)
+        if "coverage" in arrays:  # not of 0.2.0
+            new.coverage = Coverage(content["interval"])
+            new.coverage.state[...] = arrays["coverage"]
+        seen = new.new_features.seen
+        seen[:] = np.unpackbits(arrays["seen"], count=seen.size)
         new._restart()
         for name, one in new.comparisons.items():
             one.state[...] = arrays[f"against.{name}"]
@@ -263,13 +250,3 @@ def new_metrics(model: Model) -> Any:
 def new_comparison(model: Model, level: float) -> Comparison:
     """Return an empty comparison of two models."""
     return Comparison("log" if label_kind(model.settings) == "probability" else "relative", level)
-
-
-class _Packed(dict[str, Any]):
-    def pack(self) -> dict[str, Any]:
-        return self
-
-
-def _packed(metrics: Any) -> _Packed:
-    """Return the totals of metrics, which do not change any more."""
-    return _Packed(metrics.pack())

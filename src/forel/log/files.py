@@ -7,16 +7,16 @@ bytes of a row are not taken for a record. Places are offsets in all segments to
 import os
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from forel.log.records import KINDS, NUMBERS, Record
+from forel.log.records import KINDS, NUMBERS, Prediction, Record
 from forel.validation import refuse
 
 __all__ = ["Log", "LogDamaged", "LogFailed", "Stored"]
 
-HEAD, MARK = struct.Struct("<2sIIB"), b"\xf0\x1e"
+HEAD, PLACED, MARK = struct.Struct("<2sIIB"), struct.Struct("<QIB"), b"\xf0\x1e"
 FILE_HEAD = b"forel log 1\n"
 PIECE = 1 << 22  # bytes read at a time
 LARGEST = 1 << 28  # bytes of a record
@@ -192,7 +192,13 @@ class Log:
         record: Record = KINDS[found[0]].unpack(data[HEAD.size : found[1]])
         return record
 
-    def append(self, records: list[Record]) -> list[int]:
+    def prediction(self, place: int) -> Prediction:
+        """Return the prediction whose record begins at a place."""
+        found = self.read(place)
+        assert isinstance(found, Prediction)
+        return found
+
+    def append(self, records: Sequence[Record]) -> list[int]:
         """Write records behind the others in one call, and return their places; they survive the end of the process.
 
         Raises :class:`LogFailed` where they cannot be written; the log is then as before.
@@ -289,4 +295,4 @@ def _whole(data: bytes, at: int, place: int) -> tuple[int, int] | None:
 
 
 def _checksum(payload: bytes, kind: int, place: int) -> int:
-    return zlib.crc32(payload, zlib.crc32(struct.pack("<QIB", place, len(payload), kind)))
+    return zlib.crc32(payload, zlib.crc32(PLACED.pack(place, len(payload), kind)))

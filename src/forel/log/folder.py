@@ -5,7 +5,7 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ import numpy as np
 from forel.log.champion import Change, Contest, Event, Fold
 from forel.log.files import Log
 from forel.log.index import Index
-from forel.log.records import Control, Examples, Outcome, Prediction
+from forel.log.records import Control, Examples, Outcome, Prediction, Record
 from forel.store.atomic import exclusive_lock
 from forel.training.model import Model, load, save
 from forel.validation import refuse
@@ -24,7 +24,8 @@ from forel.validation import refuse
 __all__ = ["Folder", "Replay", "events_of", "first_model", "replay", "with_settings"]
 
 BATCH = 4096  # rows learned at a time in a replay
-STATE = "contest"
+STATE, METRICS = "contest", "metrics."  # a file of a checkpoint, and the prefix of arrays in those of its models
+Frozen = tuple[Model, dict[str, Any]]  # a model and its metrics
 
 
 class Folder:
@@ -97,7 +98,7 @@ class Folder:
         """Return the folders of complete checkpoints, oldest first."""
         return sorted((self.path / "checkpoints").glob("[0-9]*[0-9]"))
 
-    def save(self, content: dict[str, Any], arrays: dict[str, Any], folds: dict[str, Fold], needs: int) -> None:
+    def save(self, content: dict[str, Any], arrays: dict[str, Any], models: dict[str, Frozen], needs: int) -> None:
         """Write a checkpoint beside the others, and delete those that nobody needs; on any thread.
 
         ``needs`` is the place of the first record that events after the checkpoint may refer to.
@@ -108,8 +109,8 @@ class Folder:
         work = target.with_suffix(".new")
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
-        for name, fold in folds.items():
-            save_fold(work / f"{name}.forel", fold)
+        for name, (model, metrics) in models.items():
+            save(work / f"{name}.forel", model, arrays={f"{METRICS}{key}": value for key, value in metrics.items()})
         with open(work / f"{STATE}.npz", "wb") as file:
             np.savez(file, content=np.frombuffer(json.dumps({**content, "needs": needs}).encode(), np.uint8), **arrays)
             file.flush()
@@ -146,16 +147,10 @@ class Folder:
         self._locked.close()
 
 
-def freeze(contest: Contest) -> tuple[dict[str, Any], dict[str, Any], dict[str, Fold]]:
+def freeze(contest: Contest) -> tuple[dict[str, Any], dict[str, Any], dict[str, Frozen]]:
     """Return a copy of the state of a contest, for :meth:`Folder.save`."""
     content, arrays = contest.pack()
     return content, arrays, {name: fold.frozen() for name, fold in contest.folds.items()}
-
-
-def save_fold(path: Path, fold: Fold) -> None:
-    """Write a model with its metrics."""
-    metrics = {f"metrics.{key}": value for key, value in fold.metrics.pack().items()}
-    save(path, fold.model, arrays=metrics)
 
 
 def read_state(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -171,10 +166,9 @@ def load_contest(folder: Path) -> Contest:
     folds = {}
     for name in content["models"]:
         model = load(folder / f"{name}.forel")
-        prefix = "metrics."
-        packed = {key.removeprefix(prefix): value for key, value in model.arrays.items() if key.startswith(prefix)}
-        for key in packed:
-            del model.arrays[prefix + key]
+        packed = {
+            key.removeprefix(METRICS): model.arrays.pop(key) for key in list(model.arrays) if key.startswith(METRICS)
+        }
         folds[name] = Fold(model)
         folds[name].metrics.unpack(packed)
     return Contest.unpack(content, arrays, folds)
@@ -193,22 +187,30 @@ def events_of(log: Log, position: int = 0, index: Index | None = None) -> Iterat
     for place, end, record in log.records():
         if index is not None:
             index.note(place, record)
-        if end <= position:
-            continue
-        if isinstance(record, Outcome):
-            yield event_of_outcome(log, end, record)
-        elif isinstance(record, Examples):
-            yield Event(end, record.time, record.rows, record.labels, record.importance, record.margins)
-        elif isinstance(record, Control):
-            yield Change(end, record)
+        if end > position and (event := event_of(log, end, record)) is not None:
+            yield event
 
 
-def event_of_outcome(log: Log, end: int, outcome: Outcome) -> Event:
-    """Return the row of an outcome with its label."""
-    found = log.read(outcome.place)
-    assert isinstance(found, Prediction)
-    labels, importance = np.array([outcome.label]), np.array([outcome.importance], np.float32)
-    return Event(end, outcome.time, found.row, labels, importance, found.margins.reshape(1, -1))
+def event_of(log: Log, end: int, record: Record) -> Event | Change | None:
+    """Return the labelled rows or the change of a record that ends at a place; None for others."""
+    if isinstance(record, Examples):
+        return event_of_examples(end, record)
+    if isinstance(record, Control):
+        return Change(end, record)
+    return event_of_outcomes(log, [record])._replace(end=end) if isinstance(record, Outcome) else None
+
+
+def event_of_examples(end: int, record: Examples) -> Event:
+    """Return rows that came with their labels."""
+    return Event(end, record.time, [record.rows], *record[2:])
+
+
+def event_of_outcomes(log: Log, outcomes: Sequence[Outcome]) -> Event:
+    """Return the rows of outcomes with their labels; the end is not known yet."""
+    found = [log.prediction(one.place) for one in outcomes]
+    labels, importance = np.array([one.label for one in outcomes]), np.array([one.importance for one in outcomes])
+    margins = np.concatenate([one.margins for one in found]).reshape(len(found), -1)
+    return Event(0, outcomes[-1].time, [one.row for one in found], labels, importance.astype(np.float32), margins)
 
 
 def batches(events: Iterator[Event | Change], most: int = BATCH) -> Iterator[list[Event] | Change]:
@@ -276,7 +278,8 @@ def replay(
                 contest.learn(batch)
             elif model is None:
                 contest.apply(batch.control, batch.end, lambda file: load(path / "added" / file))
-        contest.check_known(name or contest.champion)
+        if name not in (None, *contest.folds):
+            raise refuse("name", name, f"one of {', '.join(contest.folds)}")
         fold = contest.folds[name or contest.champion]
         return Replay(fold.model, contest.rows, contest.served.report(), fold.metrics.report(), tuple(unknown))
     finally:
@@ -297,18 +300,13 @@ def _selected(
             return
         if end <= position:
             continue
-        if isinstance(record, Outcome):
-            name = names.pop(record.place, b"")
-            if name in without:
-                unknown.pop(name.decode(), None)
-            else:
-                yield event_of_outcome(log, end, record)
-            if name == last:
-                return
-        elif isinstance(record, Examples):
-            yield Event(end, record.time, record.rows, record.labels, record.importance, record.margins)
-        elif isinstance(record, Control):
-            yield Change(end, record)
+        name = names.pop(record.place, b"") if isinstance(record, Outcome) else None
+        if name in without:
+            unknown.pop(name.decode(), None)
+        elif (event := event_of(log, end, record)) is not None:
+            yield event
+        if name is not None and name == last:
+            return
     if last is not None:
         raise refuse("until", until, "a time, or the id of an event that has an outcome")
 

@@ -11,17 +11,9 @@ from numpy.typing import NDArray
 from forel.learner.rows import CoalescedRows, Rows
 
 __all__ = [
-    "Control",
-    "Examples",
-    "Left",
-    "Outcome",
-    "Prediction",
-    "Record",
-    "join_rows",
-    "pack_each",
-    "pack_rows",
+    "Control", "Examples", "Left", "Outcome", "Prediction", "Record", "join_rows", "pack_each", "pack_rows",
     "unpack_rows",
-]
+]  # fmt: skip
 
 _PREDICTION, _OUTCOME, _EXAMPLES, _LEFT = (struct.Struct(f) for f in ("<dHH", "<QdfdB", "<dII", "<Qd"))
 _ROWS, _ONE_ROW = struct.Struct("<IB"), struct.Struct("<IBI")
@@ -71,18 +63,21 @@ class Outcome(NamedTuple):
 
 
 class Examples(NamedTuple):
-    """Rows that arrived with their labels, and the margins that were served."""
+    """Rows that arrived with their labels, and the margins that were served; from a stream, the offsets after them."""
 
     time: float
     rows: bytes
     labels: NDArray[np.float64]
     importance: NDArray[np.float32]
     margins: NDArray[np.float64]
+    offsets: dict[str, int] | None = None
 
     def pack(self) -> bytes:
         """Return the payload of a record."""
+        after = b"" if self.offsets is None else json.dumps(self.offsets).encode()
         head = _EXAMPLES.pack(self.time, len(self.rows), self.margins.shape[1])
-        return b"".join((head, self.rows, *(np.ascontiguousarray(array).tobytes() for array in self[2:])))
+        arrays = self.labels, self.importance, self.margins
+        return b"".join((head, self.rows, *(np.ascontiguousarray(array).tobytes() for array in arrays), after))
 
     @classmethod
     def unpack(cls, data: bytes) -> "Examples":
@@ -91,12 +86,11 @@ class Examples(NamedTuple):
         start = _EXAMPLES.size + size
         rows = data[_EXAMPLES.size : start]
         n = _ROWS.unpack_from(rows)[0]
-        labels, importance = (
-            np.frombuffer(data, np.float64, n, start),
-            np.frombuffer(data, np.float32, n, start + 8 * n),
-        )
+        labels = np.frombuffer(data, np.float64, n, start)
+        importance = np.frombuffer(data, np.float32, n, start + 8 * n)
         margins = np.frombuffer(data, np.float64, n * outputs, start + 12 * n).reshape(n, outputs)
-        return cls(when, rows, labels, importance, margins)
+        after = data[start + (12 + 8 * outputs) * n :]
+        return cls(when, rows, labels, importance, margins, json.loads(after) if after else None)
 
 
 class Left(NamedTuple):

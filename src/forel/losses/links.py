@@ -48,8 +48,8 @@ class Link(Protocol):
         ...
 
     def inverse(self, prediction: ArrayLike) -> NDArray[Any]:
-        """Return margins that give these predictions."""
-        ...
+        """Return margins that give predicted labels, to which a mixture clips; a link that does not clip has none."""
+        raise refuse("prediction", prediction, f"none: a mixture does not clip with the link {self.name}")
 
     @property
     def name(self) -> str:
@@ -106,8 +106,8 @@ class Identity(Link):
 class Probability(Link):
     r"""The probability of the positive class, $1/(1 + e^{-m})$.
 
-    >>> Probability()([0.0, 800.0]), float(Probability().inverse(0.5))
-    (array([0.5, 1. ]), 0.0)
+    >>> Probability()([0.0, 800.0])
+    array([0.5, 1. ])
     """
 
     name: ClassVar[str] = "probability"
@@ -116,12 +116,6 @@ class Probability(Link):
     def __call__(self, margin: ArrayLike, dtype: DTypeLike = np.float64) -> NDArray[Any]:
         """Return 1/(1 + e⁻ᵐ)."""
         return np.asarray(sigmoid(np.asarray(margin, dtype)))
-
-    def inverse(self, prediction: ArrayLike) -> NDArray[Any]:
-        """Return log p/(1 − p), infinite for 0 and 1."""
-        p = np.asarray(prediction, np.float64)
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(p) - np.log1p(-p))
 
     @property
     def one_vs_rest(self) -> Link:
@@ -178,10 +172,6 @@ class Sign(Link):
         """Return 1 or −1."""
         return np.where(np.greater(margin, 0), 1.0, -1.0)
 
-    def inverse(self, prediction: ArrayLike) -> NDArray[Any]:
-        """Return the class as a margin, the smallest at which a hinge loss is 0."""
-        return np.asarray(prediction, np.float64)
-
     @property
     def one_vs_rest(self) -> Link:
         """The class with the largest margin."""
@@ -205,11 +195,6 @@ class SoftmaxLink(Link):
         weights = np.exp(m - np.max(m, axis=-1, keepdims=True))
         return np.asarray(weights / np.sum(weights, axis=-1, keepdims=True))
 
-    def inverse(self, prediction: ArrayLike) -> NDArray[Any]:
-        """Return log p; adding a constant to all margins gives the same probabilities."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(np.asarray(prediction, np.float64)))
-
 
 @dataclass(frozen=True)
 class Normalized(Link):
@@ -228,10 +213,6 @@ class Normalized(Link):
 
         return SoftmaxLink()(log_expit(np.asarray(margin, dtype)), dtype)
 
-    def inverse(self, prediction: ArrayLike) -> NDArray[Any]:
-        """Return log p/(1 − p) of each class."""
-        return Probability().inverse(prediction)
-
 
 @dataclass(frozen=True)
 class Largest(Link):
@@ -246,10 +227,6 @@ class Largest(Link):
     def __call__(self, margin: ArrayLike, dtype: DTypeLike = np.float64) -> NDArray[Any]:
         """Return the class of each row."""
         return np.asarray(np.argmax(margin, axis=-1))
-
-    def inverse(self, prediction: ArrayLike) -> NDArray[Any]:
-        """Raise: a class does not determine margins."""
-        raise refuse("prediction", prediction, "probabilities; a class alone does not determine margins")
 
 
 # Names are those of model files.

@@ -91,8 +91,50 @@ class SquaredError(_Quadratic):
     title: ClassVar[str] = "mean squared error"
 
 
+class _PiecewiseLinear(MarginLoss):
+    """A loss of the residual d = m − y, with a slope on either side of a tolerance."""
+
+    dual_shape: ClassVar[DualShape] = DualShape.LINEAR
+
+    @property
+    def slopes(self) -> tuple[float, float]:
+        """The slopes below and above the tolerance."""
+        return -1.0, 1.0
+
+    @property
+    def tolerance(self) -> float:
+        """The distance from the label up to which the loss is 0."""
+        return 0.0
+
+    def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
+        """Return the loss of the side on which the margin is."""
+        below, above = self.slopes
+        d = residual(margin, y)
+        return np.asarray(above * np.maximum(0.0, d - self.tolerance) + below * np.minimum(0.0, d + self.tolerance))
+
+    def slope(self, margin: ArrayLike, y: ArrayLike) -> Array:
+        """Return the slope of that side, and 0 within the tolerance."""
+        below, above = self.slopes
+        d = residual(margin, y)
+        return np.where(d > self.tolerance, above, np.where(d < -self.tolerance, below, 0.0))
+
+    def conjugate(self, slope: ArrayLike, y: ArrayLike) -> Array:
+        """Return sy + ε|s| for slopes between both."""
+        s, (below, above) = np.asarray(slope, dtype=np.float64), self.slopes
+        return conjugate_within((s >= below) & (s <= above), product(s, y) + self.tolerance * np.abs(s))
+
+    def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
+        """Return the constants, the same for every range."""
+        return Constants(lipschitz=max(map(abs, self.slopes)))
+
+    def expression(self, margin: Any, y: ArrayLike) -> Any:
+        """Return the loss as a cvxpy expression."""
+        (below, above), d = self.slopes, margin - y
+        return cvxpy().maximum(0.0, above * (d - self.tolerance), below * (d + self.tolerance))
+
+
 @dataclass(frozen=True)
-class EpsilonInsensitive(MarginLoss):
+class EpsilonInsensitive(_PiecewiseLinear):
     r"""The absolute loss beyond a tolerance, $\max(0, |m - y| - \epsilon)$.
 
     Parameters
@@ -108,32 +150,14 @@ class EpsilonInsensitive(MarginLoss):
     epsilon: float = 0.1
     name: ClassVar[str] = "epsilon_insensitive"
     title: ClassVar[str] = "ε-insensitive loss"
-    dual_shape: ClassVar[DualShape] = DualShape.LINEAR
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", non_negative("epsilon", self.epsilon))
 
-    def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
-        """Return max(0, |m − y| − ε)."""
-        return np.asarray(np.maximum(0.0, np.abs(residual(margin, y)) - self.epsilon))
-
-    def slope(self, margin: ArrayLike, y: ArrayLike) -> Array:
-        """Return the sign of m − y outside the tolerance and 0 inside."""
-        d = residual(margin, y)
-        return np.where(np.abs(d) > self.epsilon, np.sign(d), 0.0)
-
-    def conjugate(self, slope: ArrayLike, y: ArrayLike) -> Array:
-        """Return sy + ε|s| for |s| ≤ 1."""
-        s = np.asarray(slope, dtype=np.float64)
-        return conjugate_within(np.abs(s) <= 1, product(s, y) + self.epsilon * np.abs(s))
-
-    def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
-        """Return the constants, the same for every range."""
-        return Constants(lipschitz=1.0)
-
-    def expression(self, margin: Any, y: ArrayLike) -> Any:
-        """Return max(0, |m − y| − ε) as a cvxpy expression."""
-        return cvxpy().pos(cvxpy().abs(margin - y) - self.epsilon)
+    @property
+    def tolerance(self) -> float:
+        """Epsilon."""
+        return self.epsilon
 
 
 @dataclass(frozen=True)
@@ -186,7 +210,7 @@ class Huber(MarginLoss):
 
 
 @dataclass(frozen=True)
-class Absolute(MarginLoss):
+class Absolute(_PiecewiseLinear):
     r"""The absolute loss, $|m - y|$; its minimizer is the median.
 
     >>> Absolute().slope([0.0, 1.0, 3.0], 1.0)
@@ -197,32 +221,10 @@ class Absolute(MarginLoss):
 
     name: ClassVar[str] = "absolute"
     title: ClassVar[str] = "mean absolute error"
-    dual_shape: ClassVar[DualShape] = DualShape.LINEAR
-
-    def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
-        """Return |m − y|."""
-        return np.abs(residual(margin, y))
-
-    def slope(self, margin: ArrayLike, y: ArrayLike) -> Array:
-        """Return the sign of m − y."""
-        return np.sign(residual(margin, y))
-
-    def conjugate(self, slope: ArrayLike, y: ArrayLike) -> Array:
-        """Return sy for |s| ≤ 1."""
-        s = np.asarray(slope, dtype=np.float64)
-        return conjugate_within(np.abs(s) <= 1, product(s, y))
-
-    def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
-        """Return the constants, the same for every range."""
-        return Constants(lipschitz=1.0)
-
-    def expression(self, margin: Any, y: ArrayLike) -> Any:
-        """Return |m − y| as a cvxpy expression."""
-        return cvxpy().abs(margin - y)
 
 
 @dataclass(frozen=True)
-class Quantile(MarginLoss):
+class Quantile(_PiecewiseLinear):
     r"""The pinball loss, $\max(q(y - m), (1 - q)(m - y))$; its minimizer is the q-quantile.
 
     Parameters
@@ -238,34 +240,15 @@ class Quantile(MarginLoss):
     q: float = 0.5
     name: ClassVar[str] = "quantile"
     title: ClassVar[str] = "quantile loss"
-    dual_shape: ClassVar[DualShape] = DualShape.LINEAR
 
     def __post_init__(self) -> None:
         low, high = math.ulp(0.0), math.nextafter(1.0, 0.0)
         object.__setattr__(self, "q", number("q", self.q, "a number strictly between 0 and 1", low, high))
 
-    def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
-        """Return max(q(y − m), (1 − q)(m − y))."""
-        d = residual(margin, y)
-        return np.asarray(np.maximum(-self.q * d, (1 - self.q) * d))
-
-    def slope(self, margin: ArrayLike, y: ArrayLike) -> Array:
-        """Return −q below the label, 1 − q above, 0 at it."""
-        d = residual(margin, y)
-        return np.where(d > 0, 1 - self.q, np.where(d < 0, -self.q, 0.0))
-
-    def conjugate(self, slope: ArrayLike, y: ArrayLike) -> Array:
-        """Return sy for s in [−q, 1 − q]."""
-        s = np.asarray(slope, dtype=np.float64)
-        return conjugate_within((s >= -self.q) & (s <= 1 - self.q), product(s, y))
-
-    def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
-        """Return the constants, the same for every range."""
-        return Constants(lipschitz=max(self.q, 1 - self.q))
-
-    def expression(self, margin: Any, y: ArrayLike) -> Any:
-        """Return max(q(y − m), (1 − q)(m − y)) as a cvxpy expression."""
-        return cvxpy().maximum(self.q * (y - margin), (1 - self.q) * (margin - y))
+    @property
+    def slopes(self) -> tuple[float, float]:
+        """−q below the label, 1 − q above it."""
+        return -self.q, 1 - self.q
 
 
 @dataclass(frozen=True)

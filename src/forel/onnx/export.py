@@ -10,7 +10,7 @@ from forel.data.features.hashing import slot
 from forel.learner.keyed import KeyedModels
 from forel.onnx.graph import Graph
 from forel.store import ServingModel, serving_model
-from forel.store.mixtures import ClippedMean
+from forel.store.serving import ClippedMean
 from forel.training.model import Model, as_model
 from forel.validation import refuse
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["to_onnx"]
 
-UNSUPPORTED = ("text", "date", "log", "bucket", "interactions", "constant")  # options of reading
+UNSUPPORTED = ("text", "date", "log", "interactions", "constant")  # options of reading
 MORE_BITS = "one name for each slot; train with more bits"
 LINKS = ("identity", "sign", "probability", "exponential", "softmax", "rest")
 

@@ -81,7 +81,7 @@ def _pairs(found: Curves) -> list[Element]:
     shown = [_pair(one) for one in found.pairs[:MAX_PAIRS] if one.spread > 0]
     text = (
         "What two columns or categories add together, beyond their curves, for each pair of coarse knots: blue "
-        "increases a margin, orange decreases it. Linear between these knots, and 0 for the first of each column and "
+        "increases a margin, orange decreases it. Linear between these knots, 0 on average over those of a column and "
         "where a row is without the category."
     )
     return [tag("h2", "Strongest pairs"), tag("p", text), tag("div", *shown, class_="small figures")] if shown else []

@@ -13,7 +13,7 @@ from forel.report.curves import curves
 from forel.store.atomic import atomic_writer
 from forel.training.history import History
 from forel.training.model import Model
-from forel.training.scores import Score, scores, time_sentence, verdict
+from forel.training.result import Score, scores, time_sentence, verdict
 from forel.training.slices import SliceTable
 
 __all__ = ["document", "page", "write_report"]
@@ -130,7 +130,7 @@ def _figures(trained: Model, history: History) -> list[Element | None]:
     unit = loss if trained.report.entropy is None else f"{loss} (nats)"
     report = trained.report
     figures = [
-        plots.losses(curves["loss"], unit, report.weighted),
+        plots.losses(curves["loss"], unit),
         plots.roc(report),
         plots.precision_recall(report),
         plots.calibration(report),
@@ -203,12 +203,13 @@ def _columns(trained: Model) -> Element | None:
     columns = trained.training.columns[:MAX_WEIGHTS]
     if not columns:
         return None
+    four = "{:.4f}".format
     rows = [
         (
             one.column,
             f"{one.features:,}",
             number_text(one.spread, decimals=4),
-            "" if one.alone is None else f"{one.alone:.4f}",
+            "" if one.alone is None else four(one.alone),
         )
         for one in columns
     ]

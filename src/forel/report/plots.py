@@ -24,7 +24,7 @@ LEFT, RIGHT, TOP, BOTTOM = 52.0, 20.0, 30.0, 46.0
 MAX_DOTTED = 12  # points of a curve whose points are dots
 LINE_STYLES = ("line one", "line two", "line three")
 ROWS = "rows learned from"
-MAX_RESIDUALS, MIN_DOUBLING = 300, 100  # dots of a plot, and rows
+MAX_RESIDUALS = 300  # dots of a plot
 
 
 @dataclass(frozen=True)
@@ -151,11 +151,9 @@ def _drawn(x: Axis, y: Axis, series: Sequence[Series]) -> list[Element]:
     return drawn
 
 
-def losses(curves: Mapping[str, Curve], unit: str, weighted: bool = False) -> Element | None:
+def losses(curves: Mapping[str, Curve], unit: str) -> Element | None:
     """Return the plot of the loss over rows."""
     text = "Each row is predicted before the model learns from it, so this is the loss of unseen rows."
-    if weighted is False and (found := doubling(curves.get("average", Curve()))) is not None:
-        text = f"{text} {found} Where the loss still falls, more rows help."
     names = {"average": "average", "since": "since the previous point", "held out": "held out"}
     return _over_rows("Loss over rows", text, curves, names, f"average {unit}")
 
@@ -243,12 +241,10 @@ def roc(report: Report) -> Element | None:
         Series("model", "line one", points, dots=False),
         Series("by chance", "line faint", [(0.0, 0.0), (1.0, 1.0)], dots=False),
     ]
-    auc = (
-        ""
-        if report.auc is None
-        else f" The area below the curve is the AUC, {format_auc(report.auc, report.auc_error or 0.0)}."
-    )
-    return figure("Ranking: ROC", f"Each point is a threshold; rows at or above it are flagged.{auc}", x, y, series)
+    text = "Each point is a threshold; rows at or above it are flagged."
+    if report.auc is not None:
+        text += f" The area below the curve is the AUC, {format_auc(report.auc, report.auc_error or 0.0)}."
+    return figure("Ranking: ROC", text, x, y, series)
 
 
 def precision_recall(report: Report) -> Element | None:
@@ -264,11 +260,11 @@ def precision_recall(report: Report) -> Element | None:
         Series(f"best F1: {best.f1:.3f} at {best.value:.3g}", "line two", [(best.recall, best.precision)], line=False),
         Series("flagging all", "line faint", [(0.0, rate), (1.0, rate)], dots=False),
     ]
-    chosen = [report.thresholds.best(f"cost:{cost}") for cost in (10, 5, 2, 1, 0.5)]
-    rules = [*(f"a miss costs {cost} false alarms" for cost in (10, 5, 2, 1, 0.5)), "best F1"]
+    costs = (10, 5, 2, 1, 0.5)
+    chosen = {f"a miss costs {cost} false alarms": report.thresholds.best(f"cost:{cost}") for cost in costs}
     rows = [
         (rule, f"{one.value:.4g}", number_text(one.flagged), f"{one.precision:.4f}", f"{one.recall:.4f}")
-        for rule, one in zip(rules, [*chosen, best], strict=True)
+        for rule, one in {**chosen, "best F1": best}.items()
     ]
     thresholds = table("Thresholds for decisions", ("if", "threshold", "flagged", "precision", "recall"), rows)
     text = "Precision is the part of flagged rows that is positive, recall the part of positive rows that is flagged."
@@ -291,29 +287,6 @@ def residuals(sample: Sequence[tuple[float, float]]) -> Element | None:
     half, most = (number_text(spread[min(int(part * len(spread)), len(spread) - 1)]) for part in (0.5, 0.9))
     text = f"Evenly spaced rows, each predicted before it was learned from: half are within {half}, 90 % within {most}."
     return figure("Residuals", text, x, y, series)
-
-
-def doubling(average: Curve) -> str | None:
-    """Return how the last doubling of rows changed the loss; None with few points.
-
-    >>> doubling(Curve([25, 50, 100], [0.8, 0.6, 0.5]))
-    'Rows 51 to 100 had an average loss of 0.4000, rows 26 to 50, before them, of 0.4000.'
-    """
-    if len(average.rows) < 3 or average.rows[-1] < MIN_DOUBLING:
-        return None
-    total = [rows * value for rows, value in _points(average)]
-    last = len(total) - 1
-    half, quarter = (
-        min(range(last), key=lambda k: abs(average.rows[k] - part * average.rows[last])) for part in (0.5, 0.25)
-    )
-    if not quarter < half < last:
-        return None
-    means, spans = [], []
-    for low, high in ((half, last), (quarter, half)):
-        rows = average.rows[high] - average.rows[low]
-        means.append(number_text((total[high] - total[low]) / rows, decimals=4))
-        spans.append(f"{average.rows[low] + 1:,} to {average.rows[high]:,}")
-    return f"Rows {spans[0]} had an average loss of {means[0]}, rows {spans[1]}, before them, of {means[1]}."
 
 
 def _points(curve: Curve) -> list[tuple[int, float]]:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from forel.extras import lazy
 
 if TYPE_CHECKING:
-    from forel.river.classifier import LinearClassifier
-    from forel.river.regressor import LinearRegressor
-    from forel.river.stored import model_of
+    from forel.river.files import model_of
+    from forel.river.models import LinearClassifier, LinearRegressor
 
 __all__ = ["LinearClassifier", "LinearRegressor", "model_of"]
 
-_HOMES = {"LinearClassifier": "classifier", "LinearRegressor": "regressor", "model_of": "stored"}
+_HOMES = {"LinearClassifier": "models", "LinearRegressor": "models", "model_of": "files"}
 __getattr__, __dir__ = lazy(__name__, _HOMES, ("river", "narwhals"))

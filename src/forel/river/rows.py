@@ -1,112 +1,149 @@
-"""Rows of dicts: names or hashed slots, and values that are finite numbers."""
+"""Rows of dicts and frames: names or hashed slots, and values that are finite numbers; targets and importances."""
 
 from array import array
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from contextlib import suppress
-from functools import lru_cache
 from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from river.utils import dataframe
 
-from forel.data.features.hashing import slot
-from forel.data.values import category_of, is_null, parse_number
-from forel.river.arguments import number_of
-from forel.validation import refuse
+from forel.data.values import is_null
+from forel.learner.rows import Rows
+from forel.store.row_reader import RowReader
+from forel.validation import number, refuse
 
-__all__ = ["SLOT", "Hashing", "read_row"]
+__all__ = ["SLOT", "FrameRows", "frame_rows", "importance", "importances", "read_row", "targets"]
 
-NUMBERS = (int, float, np.number, np.bool_)
 SLOT = np.dtype(np.int64).char
-slot_of = lru_cache(1 << 16)(slot)
+WORDS = "with bits=22, words are categories, or put river's preprocessing.OneHotEncoder before the model"
 
 
-class Hashing(NamedTuple):
-    """How names are hashed: to 2**bits slots, with the known ``kinds`` of columns."""
-
-    bits: int
-    kinds: Mapping[str, str] = {}
-
-
-def read_row(x: Mapping[Hashable, Any], hashing: Hashing | None, dtype: Any) -> tuple[Any, Any]:
+def read_row(x: Mapping[Any, Any], reader: RowReader | None, dtype: Any) -> tuple[Any, Any]:
     """Return the names, or slots, and the values of a dict without missing values; errors name the value."""
+    if reader is not None:
+        return _hashed_row(dict(x), reader, dtype)
     row = x if type(x) is dict else dict(x)
     names, objects = list(row), list(row.values())  # conversions may run code that changes the row
     with suppress(TypeError, ValueError, OverflowError):
-        found = (names, objects) if hashing is None else _plain_features(names, objects, hashing)
-        values: Any = array(dtype.char, found[1])
+        values = array(dtype.char, objects)
         if isfinite(sum(values)):  # and so are its terms
-            return found[0], values
+            return names, values
     items = [item for item in zip(names, objects, strict=True) if not is_null(item[1])]
-    features: Iterable[tuple[Any, Any, Any]] = ((name, name, value) for name, value in items)
-    if hashing is not None:
-        features = list(hashed_features(items, *hashing))
-    numbers = [(key, number_of(name, value, dtype)) for name, key, value in features]
-    values = _narrow(x, [value for _, value in numbers], dtype)
-    if hashing is None:
-        return [name for name, _ in numbers], values
-    sums = merge((slot, value) for (slot, _), value in zip(numbers, values, strict=True))
-    return array(SLOT, sums), _narrow(x, list(sums.values()), dtype)
+    return [name for name, _ in items], array(dtype.char, [_number(name, value, dtype) for name, value in items])
 
 
-def _plain_features(names: list[Any], objects: list[Any], hashing: Hashing) -> tuple[Any, list[Any]]:
-    """Return slots and values of names that are text and have no kind; raise for rows that need :func:`merge`."""
-    if hashing.kinds or not {str}.issuperset(map(type, names)):
-        raise TypeError
-    bits, present = (
-        hashing.bits,
-        [item for item in zip(names, objects, strict=True) if type(item[1]) is not str or item[1]],
-    )
-    slots = [slot_of(value, name, bits) if type(value) is str else slot_of(name, "", bits) for name, value in present]
-    if len(set(slots)) < len(slots):
-        raise ValueError
-    return array(SLOT, slots), [1.0 if type(value) is str else value for _, value in present]
+def _hashed_row(row: dict[Hashable, Any], reader: RowReader, dtype: Any) -> tuple[Any, Any]:
+    """Return slots and values, as :func:`forel.read` has them of dicts; names that are not text are read as text."""
+    found = reader.read(row)
+    if found is None:
+        plain = {name if type(name) is str else str(name): _plain(name, row[name], dtype) for name in row}
+        found = reader.read(plain)
+    if found is None:
+        raise refuse("x", row, f"numbers whose sum in a slot is within the range of {dtype}")
+    return array(SLOT, found[0]), array(dtype.char, found[1])
 
 
-def merge(entries: Iterable[tuple[int, Any]]) -> dict[int, Any]:
-    """Return the sums of values that share a slot, in the order in which slots first occur."""
-    sums: dict[int, Any] = {}
-    with np.errstate(over="ignore"):
-        for slot, value in entries:
-            sums[slot] = sums[slot] + value if slot in sums else value
-    return sums
+def _plain(name: Hashable, value: Any, dtype: Any) -> Any:
+    """Return a value of a hashed name as text, a number of Python or None."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if is_null(value):
+        return None
+    if isinstance(value, str | bool):
+        return str(value) if isinstance(value, str) else value
+    found = _number(name, value, dtype)
+    return value if type(value) is int else found
 
 
-def hashed_features(
-    items: Iterable[tuple[Hashable, Any]], bits: int, kinds: Mapping[str, str]
-) -> Iterator[tuple[Hashable, int, Any]]:
-    """Yield the name, the slot and the value of each feature of a dict, as :func:`forel.read` reads it.
+def _number(name: Hashable, value: Any, dtype: Any) -> float:
+    """Return a value as a float, or raise an error that names it."""
+    if isinstance(value, str | bytes | bytearray):
+        raise refuse(f"x[{name!r}]", value, f"a number; {WORDS}")
+    try:
+        found = float(value)
+        fine = abs(found) <= float(np.finfo(dtype).max)
+    except (TypeError, ValueError, OverflowError):
+        fine = False
+    if not fine:
+        raise refuse(f"x[{name!r}]", value, f"a finite number within the range of {dtype}")
+    return found
 
-    A string is a category: the feature of that name in the namespace of its key; an empty string is a missing value.
-    ``kinds`` overrides this for columns that are a "category" or a "number".
 
-    >>> list(hashed_features({"age": 7, "city": "Rome", "street": ""}.items(), 10, {}))
-    [('age', 600, 7), ('city', 12, 1.0)]
+class FrameRows(NamedTuple):
+    """Rows whose indices are columns, and the name of each column; None if indices are the slots of hashed names."""
+
+    rows: Rows
+    names: list[Any] | None
+
+    def at(self, slots: Any) -> Rows:
+        """Return the rows with slots of names as indices."""
+        if self.names is None:
+            return self.rows
+        return self.rows._replace(indices=np.array(slots, np.int64)[self.rows.indices])
+
+
+def frame_rows(X: Any, reader: RowReader | None, dtype: Any) -> FrameRows:
+    """Return the rows of a frame of pandas, polars or Arrow.
+
+    Every cell becomes an entry, as every value of a dict does, except missing ones and in sparse columns of pandas.
     """
-    for name, value in items:
-        key = _bytes(name if isinstance(name, str) else str(name))
-        kind = kinds.get(name) if isinstance(name, str) else None
-        if kind == "category" and isinstance(value, NUMBERS):
-            value = category_of(value)
-        elif kind == "number" and isinstance(value, str):
-            with suppress(ValueError):  # text that is not a number stays a category
-                value = parse_number(_bytes(value))
-            if value is None:
-                continue
-        if not isinstance(value, str):
-            yield name, slot(key, bits=bits), value
-        elif value:
-            yield name, slot(_bytes(value), key, bits), 1.0
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
-
-
-def _narrow(x: Any, values: list[Any], dtype: Any) -> NDArray[Any]:
+    frame, sparse = dataframe.into_frame(X), getattr(X, "sparse", None)
+    names: list[Any] = list(frame.columns)
+    cells = np.zeros(0) if sparse is not None else np.asarray(frame.to_numpy())
+    places = None if reader is None else [reader.place(name if type(name) is str else str(name)) for name in names]
+    apart = places is None or (None not in places and len(set(places)) == len(places))
+    if not apart or cells.dtype.kind not in "fiub":
+        read = [read_row(row, reader, dtype) for row in frame.iter_rows(named=True)]
+        order = {name: k for k, name in enumerate(names)}
+        columns = [k if reader is not None else order[k] for found, _ in read for k in found]
+        indptr = np.cumsum([0, *(len(found) for found, _ in read)], dtype=np.int64)
+        values = np.concatenate([np.zeros(0, dtype), *(values for _, values in read)]).astype(dtype)
+        return FrameRows(Rows(indptr, np.array(columns, np.int64), values), names if reader is None else None)
+    if sparse is not None:
+        matrix = sparse.to_coo().tocsr()
+        indptr, indices, cells = matrix.indptr.astype(np.int64), matrix.indices, matrix.data.astype(np.float64)
+    else:
+        height, width = frame.shape
+        indptr, indices = np.arange(height + 1, dtype=np.int64) * width, np.tile(np.arange(width), height)
+        cells = cells.ravel()
     with np.errstate(over="ignore"):
-        narrow = np.array(values, np.float64).astype(dtype)
-    if not np.isfinite(narrow).all():
-        raise refuse("x", x, f"numbers whose sum in a slot is within the range of {dtype}")
-    return narrow
+        values = cells.astype(dtype)
+    if not np.isfinite(values).all():
+        present = ~np.isnan(values)
+        indptr = np.append(0, np.cumsum(present))[indptr]
+        indices, cells, values = indices[present], cells[present], values[present]
+    if not np.isfinite(values).all():
+        k = int(np.argmin(np.isfinite(values)))
+        row = int(np.searchsorted(indptr, k, side="right")) - 1
+        place = f"X[{names[indices[k]]!r}]"
+        raise ValueError(f"{place}: got {cells[k]} in row {row}, expected finite numbers within the range of {dtype}")
+    if places is not None:
+        return FrameRows(Rows(indptr, np.array(places, np.int64)[indices], values), None)
+    return FrameRows(Rows(indptr, indices, values), names)
+
+
+def targets(y: Any, count: int) -> tuple[list[Any], str | None]:
+    """Return the targets as Python objects, and the name of their series."""
+    series = dataframe.into_series(y)
+    if len(series) != count:
+        raise refuse("y", f"{len(series)} targets", f"one for each of {count} rows")
+    return series.to_list(), series.name
+
+
+def importance(w: Any) -> float:
+    """Return the weight of a row's loss."""
+    if isinstance(w, str | bytes | bytearray):
+        raise refuse("w", w, "a number of at least 0")
+    return number("w", w, "a number of at least 0", low=0.0, high=float(np.finfo(np.float32).max))
+
+
+def importances(w: Any, count: int, dtype: Any) -> NDArray[Any]:
+    """Return the importance of each row, from one number or a series."""
+    if np.ndim(w) == 0:
+        return np.full(count, importance(w), dtype)
+    weights = [importance(each) for each in dataframe.into_series(w).to_list()]
+    if len(weights) != count:
+        raise refuse("w", f"{len(weights)} numbers", f"one for each of {count} rows")
+    return np.array(weights, dtype)

@@ -7,8 +7,8 @@ import asyncio
 import http.client
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Self, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from urllib.parse import quote, urlsplit
 
 __all__ = ["AsyncClient", "Client", "ServerError"]
@@ -129,7 +129,7 @@ class Client:
         """Return what happened to an event."""
         return dict(_answer(self._send("GET", f"/v1/events/{quote(id, safe='')}")))
 
-    def change(self, **asked: Any) -> None:
+    def change(self, /, **asked: Any) -> None:
         """Change the models: ``add`` with ``model`` or ``settings``, ``promote``, ``remove`` or ``rollback``."""
         _answer(self._send("POST", "/v1/models", asked, repeat=False))
 
@@ -146,6 +146,20 @@ class Client:
         self.close()
 
 
+P = ParamSpec("P")
+
+
+def _awaited(method: Callable[Concatenate[Client, P], T]) -> Callable[Concatenate["AsyncClient", P], Awaitable[T]]:
+    """Return a method of a client as one to be awaited."""
+
+    async def call(self: "AsyncClient", /, *arguments: P.args, **more: P.kwargs) -> T:
+        async with self._turn:
+            return await asyncio.to_thread(method, self.client, *arguments, **more)
+
+    call.__name__, call.__doc__ = method.__name__, method.__doc__
+    return call
+
+
 class AsyncClient:
     """A client on an event loop, with one connection: several requests at a time take their turns, on a thread.
 
@@ -158,42 +172,7 @@ class AsyncClient:
     def __init__(self, url: str, token: str | None = None, timeout: float = 30.0, retries: int = 5) -> None:
         self.client, self._turn = Client(url, token, timeout, retries), asyncio.Lock()
 
-    async def _call(self, method: Callable[..., T], *arguments: Any, **more: Any) -> T:
-        async with self._turn:
-            return await asyncio.to_thread(method, *arguments, **more)
-
-    async def predict(self, row: Row, id: str | None = None) -> float | str:
-        """Return the prediction of a row."""
-        return await self._call(self.client.predict, row, id)
-
-    async def predict_many(self, rows: Sequence[Row], ids: Sequence[str] | None = None) -> list[float | str]:
-        """Return the predictions of rows."""
-        return await self._call(self.client.predict_many, rows, ids)
-
-    async def learn(self, id: str, label: Label, importance: float = 1.0) -> str:
-        """Report the outcome of a prediction, and return its status."""
-        return await self._call(self.client.learn, id, label, importance)
-
-    async def learn_many(self, outcomes: Iterable[tuple[str, Label]]) -> list[str]:
-        """Report outcomes, pairs of an id and a label."""
-        return await self._call(self.client.learn_many, outcomes)
-
-    async def learn_rows(self, rows: Sequence[Row], labels: Sequence[Label]) -> None:
-        """Let the server learn rows with labels."""
-        await self._call(self.client.learn_rows, rows, labels)
-
-    async def model(self) -> dict[str, Any]:
-        """Return what is known about the models."""
-        return await self._call(self.client.model)
-
-    async def event(self, id: str) -> dict[str, Any]:
-        """Return what happened to an event."""
-        return await self._call(self.client.event, id)
-
-    async def change(self, **asked: Any) -> None:
-        """Change the models."""
-        await self._call(self.client.change, **asked)
-
-    async def close(self) -> None:
-        """Close the connection."""
-        await self._call(self.client.close)
+    predict, predict_many = _awaited(Client.predict), _awaited(Client.predict_many)
+    learn, learn_many, learn_rows = _awaited(Client.learn), _awaited(Client.learn_many), _awaited(Client.learn_rows)
+    model, event, change = _awaited(Client.model), _awaited(Client.event), _awaited(Client.change)
+    close = _awaited(Client.close)

@@ -12,44 +12,29 @@ from typing import Any
 import numpy as np
 
 from forel.learner.rows import CoalescedRows
-from forel.serve.http import BUFFER, Limits
+from forel.serve.connection import Connection, Site
 from forel.serve.service import Service
 
 __all__ = ["Lines"]
 
 
-class Lines(asyncio.BufferedProtocol):
+class Lines(Connection, asyncio.BufferedProtocol):
     """A connection; received bytes go into one buffer.
 
     Parameters
     ----------
-    service, limits : what answers, and what a client may use
-    connections : those that are open
+    service : what answers
+    site : what it shares with other connections
     """
 
-    def __init__(self, service: Service, limits: Limits, connections: set[Any]) -> None:
-        self.service, self.limits, self.connections = service, limits, connections
+    def __init__(self, service: Service, site: Site) -> None:
+        super().__init__(site, b"error: there are too many connections; try again later\n")
+        self.service = service
         self.buffer, self.size = bytearray(1 << 16), 0
-        self.waiting, self.pending, self.since = False, 0, time.monotonic()
-        self.streaming = self.closing = False
-
-    def connection_made(self, transport: Any) -> None:
-        """Take a connection, or close it if there are too many."""
-        self.transport = transport
-        if len(self.connections) >= self.limits.connections:
-            transport.close()
-            return
-        transport.set_write_buffer_limits(high=BUFFER)
-        self.connections.add(self)
-
-    def connection_lost(self, error: Exception | None) -> None:
-        """Forget the connection."""
-        self.closing = True
-        self.connections.discard(self)
 
     def expire(self) -> None:
         """Close the connection if its client does not take answers, or leaves a line unfinished."""
-        if self.waiting or (self.size and not self.pending):
+        if self.waiting or (self.size and not self.unanswered):
             self.transport.abort()
 
     def get_buffer(self, hint: int) -> Any:
@@ -67,8 +52,8 @@ class Lines(asyncio.BufferedProtocol):
             data = bytes(memoryview(self.buffer)[:end])
             self.buffer[: self.size - end], self.size = self.buffer[end : self.size], self.size - end
             self._answer(data)
-        elif self.size > self.limits.body:
-            self._fail(f"line: got more than {self.limits.body:,} bytes, expected fewer")
+        elif self.size > self.site.limits.body:
+            self._fail(f"line: got more than {self.site.limits.body:,} bytes, expected fewer")
 
     def eof_received(self) -> bool:
         """Answer a last line without its end; keep the connection open until everything is answered."""
@@ -76,7 +61,7 @@ class Lines(asyncio.BufferedProtocol):
         if self.size:
             data, self.size = bytes(memoryview(self.buffer)[: self.size]) + b"\n", 0
             self._answer(data)
-        return self.pending > 0
+        return self.unanswered > 0
 
     def _answer(self, data: bytes) -> None:
         started, service = time.perf_counter(), self.service
@@ -92,18 +77,19 @@ class Lines(asyncio.BufferedProtocol):
                 learned.append(k)
             except ValueError as error:
                 errors[int(parsed.lines[k])] = str(error)
-        if not np.isfinite(parsed.importance).all() or (parsed.importance > 1e6).any():
-            learned = [k for k in learned if parsed.importance[k] <= 1e6]
         out = self._text(data, parsed, margins, errors)
         service.counts["predictions"] += len(margins)
         service.counts["lines refused"] += len(errors)
         service.predicted.add(time.perf_counter() - started, len(margins) or 1)
+        if not learned and not self.unanswered:
+            self.transport.write(out)
+            return
+        self.asked()
         if not learned:
-            self._write_behind(out)
+            service.after_disk(partial(self._recorded, out))
             return
         kept = np.array(learned)
         chosen = rows if kept.size == parsed.labels.size else CoalescedRows(*rows.take(kept))
-        self.pending += 1
         service.learn_rows(chosen, labels[kept], parsed.importance[kept], margins[kept], partial(self._recorded, out))
 
     def _text(self, data: bytes, parsed: Any, margins: Any, errors: dict[int, str]) -> bytes:
@@ -119,22 +105,11 @@ class Lines(asyncio.BufferedProtocol):
             texts.setdefault(line, text + b" " + tag if tag else text)
         return b"".join(texts.get(line, b"") + b"\n" for line in range(data.count(b"\n")))
 
-    def _write_behind(self, out: bytes) -> None:
-        """Write answers behind those that wait for the disk."""
-        if self.pending:
-            self.pending += 1
-            self.service.after_disk(partial(self._recorded, out))
-        else:
-            self.transport.write(out)
-
     def _recorded(self, out: bytes, statuses: list[str] | None) -> None:
-        self.pending -= 1
         if statuses is None:
             self._fail("the disk does not take outcomes now; these lines may not be learned")
-        elif not self.transport.is_closing():
-            self.transport.write(out)
-            if self.closing and not self.pending:
-                self.transport.close()
+        else:
+            self.answered(out)
 
     def _fail(self, why: str) -> None:
         """Say what is wrong, and close the connection."""
@@ -142,13 +117,3 @@ class Lines(asyncio.BufferedProtocol):
         if not self.transport.is_closing():
             self.transport.write(f"error: {why}\n".encode())
             self.transport.close()
-
-    def pause_writing(self) -> None:
-        """Read nothing more while the client does not take its answers."""
-        self.waiting, self.since = True, time.monotonic()
-        self.transport.pause_reading()
-
-    def resume_writing(self) -> None:
-        """Read on."""
-        self.waiting = False
-        self.transport.resume_reading()

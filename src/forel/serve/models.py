@@ -43,20 +43,15 @@ class Models:
     def change(self, asked: Any, done: Done) -> None:
         """Check and record a change, which is then applied."""
         service, contest = self.service, self.service.contest
-        if asked.add is not None:
+        if asked.add is None:
+            content = {"rollback": True} if asked.rollback else {"promote": asked.promote, "remove": asked.remove}
+            content = {key: value for key, value in content.items() if value is not None}
+            contest.check(content)
+        else:
             model = self._challenger(asked.model, asked.settings)
             contest.check_challenger(asked.add, model)
-            file = service.folder.save_added(asked.add, model)
-            service.control({"add": asked.add, "file": file}, done)
-        elif asked.promote is not None:
-            contest.check_known(asked.promote)
-            service.control({"promote": asked.promote}, done)
-        elif asked.remove is not None:
-            contest.check_removable(asked.remove)
-            service.control({"remove": asked.remove}, done)
-        else:
-            contest.check_rollback()
-            service.control({"rollback": True}, done)
+            content = {"add": asked.add, "file": service.folder.save_added(asked.add, model)}
+        service.control(content, done)
 
     def _challenger(self, file: str | None, settings: dict[str, Any] | None) -> Model:
         """Return the model of a file in the folder "incoming", or a new one with other settings."""

@@ -10,15 +10,19 @@ from forel.data import read
 from forel.data.labels import class_name
 from forel.data.line_parser import LineParser, ParsedLines
 from forel.learner.rows import CoalescedRows
-from forel.store.row_scores import RowReader
+from forel.store.row_reader import RowReader
 from forel.store.serving import class_link
-from forel.training.labels import label_kind
+from forel.training.metrics import label_kind
 from forel.training.model import Model
 from forel.validation import refuse
 
 __all__ = ["Coding", "RowsOfRequests"]
 
-LARGEST = 1e15  # of labels and values: their products have to be within float32
+# Of labels and values: sums of their products (1e30) over many rows are within float32 (3e38). Larger ones could make
+# the state overflow, after which nothing in the log can be learned, so they are refused before they are recorded.
+LARGEST = 1e15
+WHY = "so that what is learned stays within 32-bit floats; scale the values, or leave them out"
+HEAVIEST = 1e6  # importance
 READ_BEFORE_RENEWAL = 1 << 20  # rows, so that names of any number of rows do not fill memory
 
 
@@ -44,6 +48,8 @@ class RowsOfRequests:
         """Return the rows of lines; those with too many features or too large values are errors."""
         parsed = self.parser.parse(text)
         wrong = self._too_much(parsed.indptr, parsed.values)
+        for k in np.flatnonzero(~(parsed.importance <= HEAVIEST)).tolist():
+            wrong[k] = f"got the importance {parsed.importance[k]:g}, expected at most {HEAVIEST:,.0f}"
         if not wrong:
             return parsed
         kept = np.array([k for k in range(parsed.labels.size) if k not in wrong], np.int64)
@@ -79,12 +85,11 @@ class RowsOfRequests:
     def _too_much(self, indptr: NDArray[Any], values: NDArray[Any]) -> dict[int, str]:
         """Return why rows cannot be taken, by their number."""
         lengths = indptr[1:] - indptr[:-1]
-        wrong = {int(k): f"got {lengths[k]:,} features, expected at most {self.most:,}"
-                 for k in np.flatnonzero(lengths > self.most)}  # fmt: skip
-        if values.size and not (np.abs(values) <= LARGEST).all():
-            for at in np.flatnonzero(~(np.abs(values) <= LARGEST)).tolist():
-                row = int(np.searchsorted(indptr, at, side="right")) - 1
-                wrong.setdefault(row, f"got the value {values[at]:g}, expected at most {LARGEST:g}")
+        wrong = {k: f"got {lengths[k]:,} features, expected at most {self.most:,}"
+                 for k in np.flatnonzero(lengths > self.most).tolist()}  # fmt: skip
+        for at in np.flatnonzero(~(np.abs(values) <= LARGEST)).tolist():
+            row = int(np.searchsorted(indptr, at, side="right")) - 1
+            wrong.setdefault(row, f"got the value {values[at]:g}, expected one within ±{LARGEST:g}, {WHY}")
         return wrong
 
 

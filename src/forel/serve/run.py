@@ -10,6 +10,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -19,7 +20,10 @@ from forel.learner.rows import CoalescedRows
 from forel.log import Folder
 from forel.log.champion import Contest, Event, new_comparison
 from forel.log.records import pack_rows
-from forel.serve.http import LOOPBACK, Http, Limits, Site
+from forel.serve.api import Api
+from forel.serve.connection import Limits, Site
+from forel.serve.http import LOOPBACK, Http
+from forel.serve.intake import Intake
 from forel.serve.lines import Lines
 from forel.serve.models import check_served
 from forel.serve.service import Service, Waiting
@@ -47,6 +51,7 @@ class ServeOptions:
     segment_bytes, remember : as in :class:`forel.log.Folder`
     level : of the comparison of models; None for that of the folder, 0.05 at first
     promote : whether a challenger that is better by that test is promoted by itself
+    stream : URL of a topic in Kafka to learn from; None for none
     """
 
     host: str = "127.0.0.1"
@@ -63,6 +68,7 @@ class ServeOptions:
     remember: int = 1_000_000
     level: float | None = None
     promote: bool = False
+    stream: str | None = None
 
     def __post_init__(self) -> None:
         if not loopback(self.host) and not self.token:
@@ -104,12 +110,8 @@ class Server:
 
     async def start(self) -> "Server":
         """Recover, compile, and listen; return the server itself."""
-        from forel.serve.api import Api
-
         options, keep = self.options, self.options.retain is not None
-        self.folder = Folder(
-            self.path, self.first, options.segment_bytes, options.remember, keep
-        )  # fmt: skip
+        self.folder = Folder(self.path, self.first, options.segment_bytes, options.remember, keep)
         self.service = Service(
             self.folder, options.waiting, options.limits.features, options.every, options.promote, options.retain
         )
@@ -118,6 +120,7 @@ class Server:
         if options.level not in (None, self.folder.contest.level):
             self.service.control({"level": options.level}, lambda statuses: None)
         self._warm()
+        self.intake = None if options.stream is None else Intake(self.service, options.stream)
         self.api = Api(self.service, options.limits)
         hosts = () if options.token else (*LOOPBACK, options.host)
         self.site = Site(self.api.handle, options.limits, options.token, hosts)
@@ -130,12 +133,8 @@ class Server:
         self.port = self.sockets[0].sockets[0].getsockname()[1]
         self.vw_port = None
         if options.vw_port is not None:
-            lines = await loop.create_server(
-                lambda: Lines(self.service, options.limits, self.site.connections),
-                options.host,
-                options.vw_port,
-                ssl=tls,
-            )
+            made = partial(Lines, self.service, self.site)
+            lines = await loop.create_server(made, options.host, options.vw_port, ssl=tls)
             self.sockets.append(lines)
             self.vw_port = lines.sockets[0].getsockname()[1]
         self._clock = loop.create_task(self._tick())
@@ -147,7 +146,7 @@ class Server:
         packed, margins = pack_rows(CoalescedRows(*rows[:3])), self.service.margins(CoalescedRows(*rows[:3]))
         label = coding.label((coding.classes or (1,))[0])
         contest = Contest(replace(model, learner=model.learner.copy()))
-        contest.learn([Event(0, 0.0, packed, np.array([label]), np.ones(1, np.float32), margins)])
+        contest.learn([Event(0, 0.0, [packed], np.array([label]), np.ones(1, np.float32), margins)])
         new_comparison(model, 0.05).add([0.5], [0.5])
 
     async def _tick(self) -> None:
@@ -176,6 +175,8 @@ class Server:
         self._clock.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._clock
+        if self.intake is not None:
+            await asyncio.to_thread(self.intake.close)
         self.service.flush()
         for _ in range(200):
             if not self.service.unacknowledged:

@@ -12,6 +12,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -21,17 +22,16 @@ from forel.learner.lean import LeanMargins
 from forel.learner.rows import CoalescedRows
 from forel.log import Control, Examples, Folder, Left, LogFailed, Outcome, Prediction
 from forel.log.champion import Event
-from forel.log.folder import freeze
-from forel.log.records import ASSUMED, pack_each, pack_rows
-from forel.serve.latency import Latency
+from forel.log.folder import event_of_examples, event_of_outcomes, freeze
+from forel.log.records import ASSUMED, Record, pack_each, pack_rows
 from forel.serve.rows import Coding, RowsOfRequests
 from forel.training.model import Model
 
-__all__ = ["Service", "Waiting"]
+__all__ = ["Latency", "Service", "Waiting"]
 
-MICRO = 64  # rows learned before other events of the loop
-BEHIND = 8 * MICRO  # events that wait to be learned, for each further micro-batch
+MICRO = 256  # rows learned before other events of the loop, and an eighth of those that wait for it
 SHOWN = 8  # last outcomes
+LAST = 4096  # answers whose latencies are known
 EXPIRED = 1000  # predictions that are dropped in one step
 
 
@@ -49,6 +49,30 @@ class Waiting:
     seconds: float = 86400.0
     most: int = 1_000_000
     negative: bool = False
+
+
+class Latency:
+    """How long the last answers took, in seconds, and how many there were.
+
+    >>> latency = Latency()
+    >>> for k in range(100):
+    ...     latency.add(k / 100)
+    >>> latency.quantile(0.5), latency.count, round(latency.total, 1)
+    (0.5, 100, 49.5)
+    """
+
+    def __init__(self) -> None:
+        self.last, self.count, self.total = deque[float](maxlen=LAST), 0, 0.0
+
+    def add(self, seconds: float, count: int = 1) -> None:
+        """Count answers that were given together."""
+        self.last.append(seconds)
+        self.count += count
+        self.total += count * seconds
+
+    def quantile(self, share: float) -> float | None:
+        """Return a quantile of the last answers; None without any."""
+        return float(np.quantile(self.last, share, method="nearest")) if self.last else None
 
 
 Done = Callable[[list[str] | None], None]
@@ -80,13 +104,14 @@ class Service:
         self.predicted, self.acknowledged = Latency(), Latency()
         self.failure: str | None = None  # why outcomes are refused
         self.broken = folder.broken  # why nothing is learned any more
-        self.todo = deque[Event]()
-        self.unacknowledged = deque[tuple[int, list[str], Done, float]]()
+        self.intake_failure: str | None = None  # why a stream is read no more
+        self.todo, self.queued = deque[Event](), 0  # what is recorded and not learned yet, and its rows
+        self.unacknowledged = deque[tuple[int, list[tuple[Done, list[str]]], float]]()
         self._asked: list[tuple[bytes, bytes | None, Callable[..., None]]] = []
         self._settling: list[tuple[Sequence[tuple[bytes, float, float]], Done]] = []
-        self.named = set[bytes]()  # ids of predictions that are asked for in this iteration
+        self._named = set[bytes]()  # ids of predictions that are asked for in this iteration
         self.recent: deque[bytes] = deque(maxlen=SHOWN)  # ids of the last outcomes
-        self._scheduled = self._learning = self._changing = False
+        self._scheduled = self._learning = False
         self._lean: LeanMargins | None = None
         self._saved, self._saver = self.contest.rows, threading.Thread()
         self._wake, self._open = threading.Event(), True
@@ -108,7 +133,7 @@ class Service:
         """
         self._asked.append((line, name, done))
         if name is not None:
-            self.named.add(name)
+            self._named.add(name)
         self.schedule()
 
     def schedule(self) -> None:
@@ -127,7 +152,7 @@ class Service:
 
     def _predict(self) -> None:
         asked, self._asked = self._asked, []
-        self.named.clear()
+        self._named.clear()
         parsed = self.rows.of_lines(b"\n".join([line for line, _, _ in asked]) + b"\n")
         rows = CoalescedRows(*parsed[:3])
         margins, places = self.margins(rows), parsed.lines.tolist()
@@ -152,18 +177,21 @@ class Service:
 
     def find(self, name: bytes) -> Prediction | None:
         """Return the prediction of an id; None if it is unknown."""
-        place = self.index.waiting.get(name)
-        if place is None:
-            settled = self.index.settled.get(name)
-            place = None if settled is None else settled.place
-        if place is None or place < self.log.start:
-            return None
-        found = self.log.read(place)
-        assert isinstance(found, Prediction)
-        return found
+        settled = self.index.settled.get(name)
+        place = self.index.waiting.get(name, -1) if settled is None else settled.place
+        return self.log.prediction(place) if place >= self.log.start else None
+
+    def knows(self, name: bytes) -> bool:
+        """Return whether an id is that of an earlier prediction."""
+        return name in self._named or name in self.index.waiting or name in self.index.settled
+
+    def interval(self, prediction: float) -> tuple[float, float]:
+        """Return the ends of the interval around a predicted number, as it is now."""
+        width = 0.0 if self.contest.coverage is None else self.contest.coverage.half_width
+        return max(prediction - width, self.coding.low), min(prediction + width, self.coding.high)
 
     # Records.
-    def record(self, records: list[Any]) -> list[int] | None:
+    def record(self, records: Sequence[Record]) -> list[int] | None:
         """Append records, and return their places; None where the log cannot be written."""
         try:
             places = self.log.append(records)
@@ -180,8 +208,9 @@ class Service:
         """Refuse outcomes; those that wait may be on the disk or not, and their clients ask again."""
         self.failure = why
         waiting, self.unacknowledged = self.unacknowledged, deque()
-        for _, _, done, _ in waiting:
-            done(None)
+        for _, answers, _ in waiting:
+            for done, _ in answers:
+                done(None)
 
     def settle(self, outcomes: Sequence[tuple[bytes, float, float]], done: Done) -> None:
         """Record the outcomes of predictions: ids, labels and importances; together with those of other requests.
@@ -194,61 +223,73 @@ class Service:
 
     def _settle(self) -> None:
         asked, self._settling = self._settling, []
-        made, found, answers, now = dict[bytes, Outcome](), list[Any](), list[list[str]](), time.time()
-        for outcomes, _ in asked:
+        made, answers, now = dict[bytes, Outcome](), list[tuple[Done, list[str]]](), time.time()
+        waiting, settled = self.index.waiting, self.index.settled
+        self.recent.extend([one[0] for outcomes, _ in asked[-SHOWN:] for one in outcomes[-SHOWN:]])
+        for outcomes, done in asked:
             statuses = list[str]()
-            self.recent.extend(name for name, _, _ in outcomes[-SHOWN:])
             for name, label, importance in outcomes:
-                place = self.index.waiting.get(name)
-                if place is not None and name not in made:
+                if name in made:
+                    before = made[name].label
+                elif (place := waiting.get(name)) is not None:
                     made[name] = Outcome(now, place, label, importance)
-                    found.append(self.log.read(place))
                     statuses.append("recorded")
                     continue
-                settled = self.index.settled.get(name)
-                if settled is None and name not in made:
+                elif name in settled:
+                    before = settled[name].label
+                else:
                     statuses.append("unknown")
                     continue
-                before = made[name].label if settled is None else settled.label
                 statuses.append("late" if math.isnan(before) else "duplicate" if before == label else "contradicting")
-            answers.append(statuses)
-        recorded = self._record_outcomes(list(made.values()), found)
-        for (_, done), statuses in zip(asked, answers, strict=True):
-            if recorded:
-                self.counts.update(f"outcomes {status}" for status in statuses)
-                self._acknowledge(statuses, done)
-            else:
+            answers.append((done, statuses))
+        if self._record_outcomes(list(made.values())):
+            for status, count in Counter(chain.from_iterable(statuses for _, statuses in answers)).items():
+                self.counts[f"outcomes {status}"] += count
+            self._acknowledge(answers)
+        else:
+            for done, _ in answers:
                 done(None)
 
-    def _record_outcomes(self, made: list[Outcome], found: list[Any]) -> bool:
-        """Record outcomes of predictions that were found, and let them be learned; return whether they are recorded."""
+    def _record_outcomes(self, made: list[Outcome]) -> bool:
+        """Record outcomes, and let them be learned; return whether they are recorded."""
+        pieces = [slice(start, start + MICRO) for start in range(0, len(made), MICRO)]
+        events = [event_of_outcomes(self.log, made[piece]) for piece in pieces]  # which reads, and may find damage
         places = self.record(made) if made else []
         if places is None:
             return False
-        for outcome, prediction, end in zip(made, found, [*places, self.log.end][1:], strict=True):
-            values = np.array([outcome.label]), np.array([outcome.importance], np.float32)
-            self.todo.append(Event(end, outcome.time, prediction.row, *values, prediction.margins.reshape(1, -1)))
+        ends = [*places, self.log.end][1:]
+        for piece, event in zip(pieces, events, strict=True):
+            self._enqueue(event._replace(end=ends[piece][-1]))
         return True
+
+    def _enqueue(self, event: Event) -> None:
+        self.todo.append(event)
+        self.queued += event.labels.size
 
     def learn_rows(
         self, rows: CoalescedRows, labels: NDArray[np.float64], importance: NDArray[np.float32],
-        margins: NDArray[np.float64], done: Done,
-    ) -> None:  # fmt: skip
-        """Record rows that came with their labels, in pieces that are learned at once."""
+        margins: NDArray[np.float64], done: Done, offsets: dict[str, int] | None = None,
+    ) -> bool:  # fmt: skip
+        """Record rows that came with their labels, in pieces that are learned at once; return whether that succeeded.
+
+        ``offsets`` are those of a stream after the rows, which are then one piece, or none.
+        """
         now, made = time.time(), []
-        for start in range(0, labels.size, MICRO):
+        for start in range(0, max(labels.size, 1), MICRO):
             piece, ends = slice(start, start + MICRO), rows.indptr[start : start + MICRO + 1]
             entries = slice(int(ends[0]), int(ends[-1]))
             packed = pack_rows(CoalescedRows(ends - ends[0], rows.indices[entries], rows.values[entries]))
-            made.append(Examples(now, packed, labels[piece].copy(), importance[piece].copy(), margins[piece].copy()))
+            arrays = labels[piece].copy(), importance[piece].copy(), margins[piece].copy()
+            made.append(Examples(now, packed, *arrays, offsets))
         places = self.record(made)
         if places is None:
             done(None)
-            return
+            return False
         for one, end in zip(made, [*places, self.log.end][1:], strict=True):
-            self.todo.append(Event(end, *one))
+            self._enqueue(event_of_examples(end, one))
         self.counts["outcomes recorded"] += labels.size
-        self._acknowledge(["recorded"] * labels.size, done)
+        self._acknowledge([(done, ["recorded"] * labels.size)])
+        return True
 
     def control(self, content: dict[str, Any], done: Done) -> None:
         """Record a change of models, and apply it in the order of the log."""
@@ -262,27 +303,27 @@ class Service:
             self._fail(str(error))
             done(None)
             return
-        self._changing = True
         while self.todo and self.broken is None:
-            self._learn_batch()
-        self._changing = False
+            self._learn_batch(MICRO)
         self.contest.apply(record, self.log.end, self.folder.load_model)
         done(["recorded"])
 
-    def _acknowledge(self, statuses: list[str], done: Done) -> None:
-        """Call ``done`` when everything recorded until now is on the disk."""
+    def _acknowledge(self, answers: list[tuple[Done, list[str]]]) -> None:
+        """Give answers when everything recorded until now is on the disk."""
         if self.log.failed is not None:
-            done(None)
+            for done, _ in answers:
+                done(None)
         elif self.log.end <= self.log.durable:
-            done(statuses)
+            for done, statuses in answers:
+                done(statuses)
         else:
-            self.unacknowledged.append((self.log.end, statuses, done, time.perf_counter()))
+            self.unacknowledged.append((self.log.end, answers, time.perf_counter()))
             self._wake.set()
 
     def after_disk(self, done: Done) -> None:
         """Call ``done`` behind everything that waits for the disk."""
         if self.unacknowledged:
-            self.unacknowledged.append((self.unacknowledged[-1][0], [], done, time.perf_counter()))
+            self.unacknowledged[-1][1].append((done, []))
         else:
             done([])
 
@@ -303,9 +344,10 @@ class Service:
     def _on_durable(self, end: int) -> None:
         now = time.perf_counter()
         while self.unacknowledged and self.unacknowledged[0][0] <= end:
-            _, statuses, done, started = self.unacknowledged.popleft()
-            self.acknowledged.add(now - started)
-            done(statuses)
+            _, answers, started = self.unacknowledged.popleft()
+            self.acknowledged.add(now - started, len(answers))
+            for done, statuses in answers:
+                done(statuses)
         self.schedule_learning()
 
     # Learning.
@@ -317,26 +359,25 @@ class Service:
 
     def _learn_some(self) -> None:
         self._learning = False
-        for _ in range(1 + len(self.todo) // BEHIND):  # more at a time where outcomes come faster than they are learned
-            if not self.todo or self.todo[0].end > self.log.durable:
-                return
-            self._learn_batch()
-        self.checkpoint_if_due()
-        self.schedule_learning()
+        if self.todo and self.todo[0].end <= self.log.durable:
+            self._learn_batch(max(MICRO, self.queued // 8))  # more where outcomes come faster than they are learned
+            if self.promote:
+                self._promote()
+            self.checkpoint_if_due()
+            self.schedule_learning()
 
-    def _learn_batch(self) -> None:
+    def _learn_batch(self, most: int) -> None:
         batch, rows = list[Event](), 0
-        while self.todo and rows < MICRO and (not batch or self.todo[0].end <= self.log.durable):
+        while self.todo and rows < most and (not batch or self.todo[0].end <= self.log.durable):
             batch.append(self.todo.popleft())
             rows += batch[-1].labels.size
+        self.queued -= rows
         try:
             self.contest.learn(batch)
         except ValueError as error:  # a loss that is not finite
             self.broken = str(error)
             self.todo.clear()
-            return
-        if self.promote and not self._changing:
-            self._promote()
+            self.queued = 0
 
     def _promote(self) -> None:
         for name, comparison in self.contest.comparisons.items():
@@ -353,16 +394,12 @@ class Service:
             self._saver.join()
         if force or rows - self._saved >= self.every:
             self._saved = rows
-            oldest = self.index.oldest
-            needs = min([self.contest.position, *([] if oldest is None else [oldest[1]]), *self._places()])
+            oldest = self.index.oldest if not self.todo else (0.0, self.log.start)  # what is learned next may be old
+            needs = min([self.contest.position, *([] if oldest is None else [oldest[1]])])
             self._saver = threading.Thread(target=self._save, args=(*freeze(self.contest), needs), name="checkpoint")
             self._saver.start()
             if force:
                 self._saver.join()
-
-    def _places(self) -> list[int]:
-        """Return the places of predictions whose outcomes are recorded and not learned yet."""
-        return [self.log.start] if self.todo else []
 
     def _save(self, *frozen: Any) -> None:
         try:
@@ -380,9 +417,9 @@ class Service:
         places = self.index.oldest_places(now - self.waiting.seconds, EXPIRED)
         if places and self.waiting.negative:
             made = [Outcome(now, place, self.coding.label(0), 1.0, ASSUMED) for place in places]
-            if self._record_outcomes(made, [self.log.read(place) for place in places]):
+            if self._record_outcomes(made):
                 self.counts["outcomes assumed"] += len(places)
-                self._acknowledge([], lambda statuses: None)
+                self._acknowledge([])
         else:
             self._drop(places)
 
@@ -396,6 +433,11 @@ class Service:
         now = time.time()
         if places and self.record([Left(now, place) for place in places]) is not None:
             self.counts["predictions dropped"] += len(places)
+
+    @property
+    def problem(self) -> str | None:
+        """Why not everything is learned; None if all is well."""
+        return self.failure or self.broken or self.intake_failure
 
     @property
     def model(self) -> Model:
@@ -415,6 +457,6 @@ class Service:
         else:
             self._on_durable(end)
             while self.todo and self.broken is None:
-                self._learn_batch()
+                self._learn_batch(MICRO)
             self.checkpoint_if_due(force=True)
         self.folder.close()

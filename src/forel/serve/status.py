@@ -4,8 +4,7 @@ import math
 import time
 from typing import Any
 
-from forel.serve.latency import Latency
-from forel.serve.service import Service
+from forel.serve.service import Latency, Service
 from forel.version import __version__
 
 __all__ = ["metrics_text", "status"]
@@ -30,15 +29,16 @@ def status(service: Service) -> dict[str, Any]:
         "calibration": None if served.calibration is None else _finite(served.calibration),
         "calibration_table": [list(vars(one).values()) for one in served.table],
         "auc": served.auc, "accuracy": served.accuracy,
+        "interval": None if contest.coverage is None else contest.coverage.to_json(),
         "certificate": contest.certificate(), "guarantee": None if guarantee is None else str(guarantee),
         "experts": experts, "models": _models(service),
         "alarms": {"found": [str(one) for one in contest.alarms.found], "sentence": contest.alarms.sentence()},
         "waiting": len(index.waiting), "waiting_ages": index.ages(now),
         "oldest": None if oldest is None else now - oldest[0],
-        "counts": dict(service.counts), "queue": len(service.todo),
+        "counts": dict(service.counts), "queue": service.queued,
         "log": {"end": log.end, "durable": log.durable, "segments": len(log.segments)},
         "latency": {"predictions": _latency(service.predicted), "acknowledgements": _latency(service.acknowledged)},
-        "recent": _recent(service), "health": service.failure or service.broken or "ok",
+        "offsets": contest.offsets, "recent": _recent(service), "health": service.problem or "ok",
     }  # fmt: skip
 
 
@@ -92,20 +92,16 @@ def metrics_text(service: Service) -> bytes:
     add("events_total", "counter", "Requests and records by what became of them.", *counts)
     add("rows_learned", "counter", "Rows learned from.", ("", float(contest.rows)))
     add("waiting", "gauge", "Predictions that wait for their outcome.", ("", float(len(index.waiting))))
-    add("queue", "gauge", "Recorded events that are not learned yet.", ("", float(len(service.todo))))
+    add("queue", "gauge", "Recorded events that are not learned yet.", ("", float(service.queued)))
     add("log_bytes", "counter", "Bytes of the log.", ("", float(log.end)))
     losses = (("as_served", contest.served), ("when_outcome_came", contest.fresh))
     means = [(f'{{when="{name}"}}', float(found.report().loss)) for name, found in losses]
     add("loss", "gauge", "Average loss of predictions.", *(one for one in means if math.isfinite(one[1])))
     add("drift_alarms", "gauge", "Alarms for drift that are kept.", ("", float(len(contest.alarms.found))))
-    add(
-        "learning",
-        "gauge",
-        "1 if outcomes are recorded and learned.",
-        ("", float(not (service.failure or service.broken))),
-    )
+    add("learning", "gauge", "1 if outcomes are recorded and learned.", ("", float(not service.problem)))
     for name, found in (("prediction", service.predicted), ("acknowledgement", service.acknowledged)):
-        bins = [(f'_bucket{{le="{limit:.6g}"}}', float(count)) for limit, count in found.cumulative()]
-        sums = ('_bucket{le="+Inf"}', float(found.count)), ("_sum", found.total), ("_count", float(found.count))
-        add(f"{name}_seconds", "histogram", f"Latency of {name}s in the server.", *bins, *sums)
+        last = [(f'{{quantile="{share}"}}', found.quantile(share)) for share in (0.5, 0.9, 0.99)]
+        known = [(labels, value) for labels, value in last if value is not None]
+        sums = ("_sum", found.total), ("_count", float(found.count))
+        add(f"{name}_seconds", "summary", f"Latency of the last {name}s in the server.", *known, *sums)
     return ("\n".join(lines) + "\n").encode()

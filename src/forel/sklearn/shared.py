@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
-from functools import wraps
+from functools import partial, wraps
+from operator import eq
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -26,9 +27,10 @@ from forel.learner.learner import Learner
 from forel.learner.locking import SeqLock, reading
 from forel.learner.rows import rows_of
 from forel.learner.settings import Settings
+from forel.losses.margin import Mixing
 from forel.losses.vocabulary import synonym_hint
 from forel.notebook import card
-from forel.store.frame_features import FrameFeatures, frame_of, words_frame
+from forel.store.frame_features import NUMBER, FrameFeatures, array_frame, frame_of, present, words_frame
 from forel.training.curves import checked_features, curves_of_rows
 from forel.training.model import Model
 from forel.training.statements import stored_coverage
@@ -38,17 +40,11 @@ __all__ = ["KEPT", "OPTIONAL", "Estimator", "guard_of", "learns", "predicts"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 OPTIONAL = ("alpha", "beta", "l1", "rate", "filters", "full_filters")  # None selects the default grid's value
+# Parameters that are stored beside the settings.
 KEPT = (
-    "passes",
-    "shuffle",
-    "random_state",
-    "warm_start",
-    "lanes",
-    "add_classes",
-    "class_weight",
-    "interval",
-    "features",
-)  # stored beside the settings
+    "passes", "shuffle", "random_state", "warm_start", "lanes", "add_classes", "class_weight", "interval", "features",
+)  # fmt: skip
+PASSES, VISITS = 4, 20_000  # most passes by default, and rows learned from in all of them: more overfit noisy labels
 SHUFFLE_BLOCK = 1 << 14  # rows copied at a time; the model does not depend on it
 
 
@@ -93,7 +89,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     @learns
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
         """Fit a new model in ``passes`` passes, or continue the present one with ``warm_start``."""
-        return self._learn(X, y, sample_weight, bool(self.warm_start) and self.__sklearn_is_fitted__(), self.passes)
+        return self._learn(X, y, sample_weight, bool(self.warm_start) and self.__sklearn_is_fitted__(), False)
 
     def _model_to_train(self, continues: bool, X: Any, classes: int | None) -> Learner:
         """Return the model to train: a new one, or the estimator's own if its settings have not changed."""
@@ -123,8 +119,11 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             return None
         rows = rows_of(X, X.shape[1], self._dtype())
         some = rows.take(np.arange(0, rows.number, -(-rows.number // FIRST)))
-        columns = range(X.shape[1]) if known is None else known.numbers.values()
-        return curves_of_rows(features, some, columns, settings, classes, zeros=True)
+        columns = (
+            range(X.shape[1]) if known is None else [known.numbers[k] for k, v in known.kinds.items() if v == NUMBER]
+        )
+        # Frames with missing values have an entry for each number that is there, and arrays none for zeros.
+        return curves_of_rows(features, some, columns, settings, classes, zeros=known is None)
 
     def _settings(self) -> Settings:
         """Return the parameters as settings of one model, or of several to mix."""
@@ -144,11 +143,11 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             raise refuse("dtype", self.dtype, "float32 or float64")
         return dtype
 
-    def _train(self, model: Learner, X: Any, labels: NDArray[Any], sample_weight: Any, passes: int | None) -> None:
-        """Train the model, in one pass in order if ``passes`` is None, and keep it only if no error occurs."""
-        weight = None if sample_weight is None else importance_of(sample_weight, len(labels), stream=passes is None)
-        passes_made = 1 if passes is None else whole("passes", passes, low=1)
-        random = check_random_state(self.random_state) if passes is not None and self.shuffle else None
+    def _train(self, model: Learner, X: Any, labels: NDArray[Any], sample_weight: Any, stream: bool) -> None:
+        """Train the model, in one pass in order if rows are a stream, and keep it only if no error occurs."""
+        weight = None if sample_weight is None else importance_of(sample_weight, len(labels), stream)
+        passes_made = 1 if stream else self._passes(model, X, len(labels))
+        random = check_random_state(self.random_state) if not stream and self.shuffle else None
         if model.features < X.shape[1]:  # categories that are new
             model.add_features(X.shape[1])
         if passes_made > 1 or random is not None:
@@ -160,7 +159,13 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         before, first = float(np.sum(model.loss)), 0.0
         for number in range(passes_made):
             # Only rows of the first pass compare settings fairly.
-            learn = model.relearn if number > 0 else model.learn if coverage is None else model.progress
+            learn = (
+                partial(model.progress, again=True)
+                if number > 0
+                else model.learn
+                if coverage is None
+                else model.progress
+            )
             order = np.arange(len(labels)) if random is None else random.permutation(len(labels))
             for k in range(0, order.size, order.size if random is None else SHUFFLE_BLOCK):
                 block: Any = slice(None) if random is None else order[k : k + SHUFFLE_BLOCK]
@@ -173,7 +178,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             # Only the first pass predicts rows before learning from them.
             first = float(np.sum(model.loss)) - before if number == 0 else first
         if model is not getattr(self, "_model", None):
-            self._model, self._progress, self._sparse = model, (0.0, 0.0), False
+            self._model, self._progress = model, (0.0, 0.0)
         total_loss, total_weight = self._progress
         self._progress = total_loss + first, total_weight + (len(labels) if weight is None else float(weight.sum()))
         if coverage is not None:
@@ -181,13 +186,24 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         self.n_iter_ = passes_made
         self._frame_features = self.__dict__.pop("_next_frame_features", None)
 
+    def _passes(self, model: Learner, X: Any, rows: int) -> int:
+        """Return the number of passes: by default a few over few rows of columns, for default experts of log-loss."""
+        if self.passes is not None:
+            return whole("passes", self.passes, low=1)
+        default = all(vars(self)[name] is None for name in (*OPTIONAL, "lanes"))
+        columns = model.curves is not None or not sparse.issparse(X)  # others may have many rare features
+        several = default and columns and self.shuffle and not self.certified
+        if not several or model.settings.loss_function.mixing is not Mixing.BAYES:
+            return 1
+        return max(1, min(PASSES, VISITS // (rows * (model.classes or 1))))
+
     def _validated(self, X: Any, y: Any = "no_validation", reset: bool = False) -> Any:
         """Return X, or X and y, validated by scikit-learn; feature names and counts are set or checked."""
         known: FrameFeatures | None = None if reset else vars(self).get("_frame_features")
         learns = not isinstance(y, str)
         if learns:
             self._next_frame_features: FrameFeatures | None = None
-        if known is not None or words_frame(X) is not None:
+        if known is not None or words_frame(X, missing=reset) is not None:
             return self._validated_frame(X, y, known, reset, learns)
         if isinstance(X, list) and X and isinstance(X[0], Mapping):
             expected = "a frame, an array or a sparse matrix; pandas.DataFrame(X) makes a frame"
@@ -196,12 +212,17 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             if isinstance(given, np.ma.MaskedArray):
                 real(name, given)  # scikit-learn ignores the mask, and refuses complex numbers itself
         # float32 and float64 are not converted here, because the learner converts its own copy.
-        dtypes, options = [self._dtype(), np.float32, np.float64], self._label_options if learns else {}
-        return validate_data(self, X, y, reset=reset, accept_sparse="csr", dtype=dtypes, **options)
+        dtypes, options = [self._dtype(), np.float32, np.float64], dict(self._label_options if learns else {})
+        options |= {"accept_sparse": "csr", "dtype": dtypes, "ensure_all_finite": "allow-nan"}
+        found = validate_data(self, X, y, reset=reset, **options)
+        return (present(found[0]), found[1]) if learns else present(found)
 
     def _validated_frame(self, X: Any, y: Any, known: FrameFeatures | None, reset: bool, learns: bool) -> Any:
         """Return the rows of a frame with words, which decide the features in ``fit``, and y if it is given."""
         frame = frame_of(X)
+        if frame is None and (array := array_frame(X)) is not None:
+            # Of a model whose fit had an array with missing values; the number of columns is checked below.
+            frame = array if known is None or all(map(eq, known.kinds, array.columns)) else None
         if frame is None:
             raise ValueError(f"X: got {type(X).__name__}, expected a frame with the columns of fit")
         if known is None and not reset:
@@ -236,10 +257,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     @property
     def coef_(self) -> Any:
-        """The weights, those of the best setting for a mixture; a CSR array after ``sparsify``."""
+        """The weights, those of the best setting for a mixture."""
         weights = np.ascontiguousarray(self._fitted.weights.T)
-        weights = weights if hasattr(self, "classes_") else weights[0]
-        return sparse.csr_array(weights) if self._sparse else weights
+        return weights if hasattr(self, "classes_") else weights[0]
 
     @property
     def intercept_(self) -> NDArray[Any]:
@@ -286,21 +306,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         known: FrameFeatures | None = vars(self).get("_frame_features")
         return _check_feature_names_in(self, input_features) if known is None else np.array(known.names, dtype=object)
 
-    def sparsify(self) -> Any:
-        """Convert ``coef_`` to a CSR array; learning is not affected."""
-        check_is_fitted(self)
-        self._sparse = True
-        return self
-
-    def densify(self) -> Any:
-        """Convert ``coef_`` to a dense array."""
-        check_is_fitted(self)
-        self._sparse = False
-        return self
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = tags.input_tags.allow_nan = True
         return tags
 
     def __model__(self) -> Model:
@@ -314,7 +322,6 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             "class": type(self).__name__,
             **{name: plain(known[name]) for name in KEPT if name in known},
             "progress": [float(number) for number in self._progress],
-            "sparse": self._sparse,
             "n_iter": self.n_iter_,
             "feature_names": [str(n) for n in known["feature_names_in_"]] if "feature_names_in_" in known else None,
             "unset": [name for name in OPTIONAL if known[name] is None],

@@ -59,7 +59,7 @@ def estimator_of(source: Any) -> Any:
     )
     total_loss, total_weight = known.get("progress", (float(np.sum(model.loss)), float(model.rounds)))
     estimator._model, estimator._progress = model, (total_loss, total_weight)
-    estimator._sparse, estimator.n_iter_ = known.get("sparse", False), known.get("n_iter", 1)
+    estimator.n_iter_ = known.get("n_iter", 1)
     estimator.n_features_in_ = model.features
     if (coverage := coverage_of(stored.extra)) is not None:
         estimator._coverage, estimator.interval = coverage, coverage.level

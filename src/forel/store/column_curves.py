@@ -12,10 +12,12 @@ from forel.learner.learner import Learner
 
 __all__ = ["ColumnCurve", "Curves", "PairSpread", "column_curves", "ends", "short"]
 
+Array = NDArray[np.float64]
+
 
 @dataclass(frozen=True)
 class ColumnCurve:
-    """What a column adds to a margin, linear between knots.
+    """What a column adds to a margin, linear between knots: with pairs, on average over the knots of the other columns.
 
     ``spread`` is the standard deviation of ``values`` over the knots, ``missing`` what a missing value adds.
     """
@@ -37,7 +39,8 @@ class ColumnCurve:
 class PairSpread:
     """Two columns or categories, and the standard deviation of what they add together over the grid of their knots.
 
-    ``values`` has a row for each of ``first_knots``. Knots of a category are None: it is absent, then present.
+    ``values`` has a row for each of ``first_knots``, beyond what the two add by themselves: means over the knots of a
+    column are 0. Knots of a category are None: it is absent, where values are 0, then present.
     """
 
     first: str
@@ -113,28 +116,38 @@ def column_curves(learner: Learner, name: Callable[[int], str], top: int = 20) -
     if experts is None or learner.mixture is None:
         return None
     ledger, curves, count = learner.mixture.ledger, experts.curves, len(experts.names)
-    best = int(np.argmin(ledger.losses[ledger.inputs - count : ledger.inputs]))
+    some = experts.state.n_lanes + sum(one.curves > 0 for one in experts.filters)  # without the base rate, the last
+    best = int(np.argmin(ledger.losses[ledger.inputs - count : ledger.inputs][:some]))
     weights = experts.weights_at(np.arange(curves.width))[:, best]
-    ends, columns, start = np.cumsum(curves.sizes), [], 1
-    for slot, stop, size in zip(curves.columns.tolist(), ends.tolist(), curves.sizes.tolist(), strict=True):
-        knots, own = curves.knots[stop - size : stop], weights[start : start + size + 2]
-        reach = knots[-1] - knots[0]
-        values = own[0] * ((knots - knots[0]) / (reach or 1.0) - 0.5) + own[1:-1]
-        given = tuple(knots.tolist()), tuple(values.tolist()), float(own[-1])
-        columns.append(ColumnCurve(name(slot), *given, float(values.std())))
-        start += size + 2
-    start, pairs = curves.single, []
     slots = np.concatenate((curves.columns, curves.categories)).tolist()
-    for a, b in curves.pairs.tolist():
-        shape = int(curves.coarse[a]), int(curves.coarse[b])
-        grid: NDArray[np.float64] = np.zeros((shape[0] + 1, shape[1] + 1))
+    # What pairs add on average over the knots of the other column belongs to curves, which are of all rows then.
+    start, pairs, curve = curves.single, [], [np.zeros(int(size)) for size in curves.sizes]
+    for (a, b), shape in zip(curves.pairs.tolist(), curves.grids.tolist(), strict=True):
+        grid: Array = np.zeros((shape[0] + 1, shape[1] + 1))
         grid[1:, 1:] = weights[start : start + shape[0] * shape[1]].reshape(shape)
-        axes = _coarse(curves, a), _coarse(curves, b)
+        first, second = _averages(curves, a, shape[0]), _averages(curves, b, shape[1])
+        rows, along, mean = grid @ second, first @ grid, first @ grid @ second
+        for element, added in ((a, rows), (b, along)):
+            if element < len(curve):
+                size = curve[element].size
+                curve[element] += np.interp(np.arange(size), np.linspace(0, size - 1, added.size), added)
+        grid += mean - rows[:, None] - along
+        axes = _coarse(curves, a, shape[0]), _coarse(curves, b, shape[1])
         pairs.append(
             PairSpread(name(slots[a]), name(slots[b]), float(grid.std()), *axes, tuple(map(tuple, grid.tolist())))
         )
         start += shape[0] * shape[1]
+    ends, columns, start = np.cumsum(curves.sizes), [], 1
+    for k, (stop, size) in enumerate(zip(ends.tolist(), curves.sizes.tolist(), strict=True)):
+        knots, own = curves.knots[stop - size : stop], weights[start : start + size + 2]
+        reach = knots[-1] - knots[0]
+        values = own[0] * ((knots - knots[0]) / (reach or 1.0) - 0.5) + own[1:-1]
+        values += curve[k]
+        given = tuple(knots.tolist()), tuple(values.tolist()), float(own[-1])
+        columns.append(ColumnCurve(name(slots[k]), *given, float(values.std())))
+        start += size + 2
     columns.sort(key=lambda one: -one.spread)
+    pairs = [one for one in pairs if one.spread > 0]  # none of an expert without pairs
     pairs.sort(key=lambda one: -one.spread)
     return Curves(experts.names[best], tuple(columns), tuple(pairs[:top]))
 
@@ -156,11 +169,17 @@ def ends(labels: list[str]) -> list[int]:
     return sorted({0, len(labels) // 2, len(labels) - 1})
 
 
-def _coarse(curves: features.Curves, element: int) -> tuple[float, ...] | None:
+def _averages(curves: features.Curves, element: int, functions: int) -> Array:
+    """Return the weights of the mean over the coarse knots of a column; a category's is where it is absent."""
+    count = functions + 1
+    return np.full(count, 1 / count) if element < curves.sizes.size else np.array([1.0, 0.0])
+
+
+def _coarse(curves: features.Curves, element: int, functions: int) -> tuple[float, ...] | None:
     """Return the knots of a column in pairs; None for a category."""
     if element >= curves.sizes.size:
         return None
     size, stop = int(curves.sizes[element]), int(curves.sizes[: element + 1].sum())
-    places = np.linspace(0, size - 1, int(curves.coarse[element]) + 1)
+    places = np.linspace(0, size - 1, functions + 1)
     knots: list[float] = np.interp(places, np.arange(size), curves.knots[stop - size : stop]).tolist()
     return tuple(knots)

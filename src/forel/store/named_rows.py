@@ -10,7 +10,7 @@ import numpy as np
 from forel.data import Names
 from forel.data.values import category_of, is_null
 from forel.learner.rows import Rows, rows_of
-from forel.store.frame_features import CATEGORY, NUMBER, FrameFeatures, frame_of
+from forel.store.frame_features import CATEGORY, DATE, NUMBER, FrameFeatures, array_frame, frame_of, present
 from forel.validation import refuse
 
 __all__ = ["NamedRows", "named_rows", "slots_of_names", "unpack_value"]
@@ -52,9 +52,12 @@ class NamedRows:
             indices = np.array([k for row in entries for k, _ in row], np.int64)
             values = np.array([value for row in entries for _, value in row], np.float64)
             return rows_of(Rows(indptr, indices, values), self.features, dtype)
-        if self.slots is not None or (self.columns is not None and CATEGORY in self.columns.kinds.values()):
+        if self.slots is not None or (self.columns is not None and {CATEGORY, DATE} & {*self.columns.kinds.values()}):
             raise refuse("rows", type(rows).__name__, "a frame or a list of dicts, with the names of training")
-        return rows_of(rows, self.features, dtype)
+        columns = None if self.columns is None else array_frame(rows, list(self.columns.kinds))
+        if self.columns is None or columns is None:
+            return rows_of(present(rows), self.features, dtype)
+        return rows_of(self.columns.matrix(columns, self.features, dtype), self.features, dtype)
 
     @cached_property
     def names(self) -> dict[int, str]:
@@ -78,9 +81,13 @@ class NamedRows:
         found = []
         for name, kind in self.columns.kinds.items():
             value = row[name]
+            if is_null(value):
+                continue
             if kind == NUMBER:
                 found.append((self.columns.numbers[name], _number(name, value)))
-            elif value is not None:
+            elif kind == DATE:
+                found += self.columns.date_entries(name, value)
+            else:
                 text = value if isinstance(value, str) else category_of(value)
                 place = self.columns.places[name].get(text)
                 found += [] if place is None else [(place, 1.0)]

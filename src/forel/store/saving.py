@@ -11,8 +11,7 @@ from forel.learner.keyed import KeyedModels
 from forel.store.atomic import Path
 from forel.store.files import ModelFile, Rows, open_file, write_file
 from forel.store.header import damaged, validated_extra
-from forel.store.keyed import pack_keyed, unpack_keyed
-from forel.store.learners import LEARNERS, pack_learner, unpack_learner
+from forel.store.learners import LEARNERS, pack_keyed, pack_learner, unpack_keyed, unpack_learner
 from forel.store.serving import ServingModel, pack_serving, unpack_serving
 from forel.validation import refuse
 

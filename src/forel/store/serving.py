@@ -3,10 +3,11 @@
 Predicting with one needs neither numba nor a compiler.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -15,32 +16,107 @@ from forel.data.features.curves import Curves
 from forel.learner.keyed import ONE_KEY
 from forel.learner.learner import Learner
 from forel.learner.locking import reading
+from forel.learner.mixture import Mixture
 from forel.learner.rows import Rows, rows_of
 from forel.learner.settings import Settings
 from forel.losses.links import BY_NAME, Largest, Link, Normalized, SoftmaxLink
+from forel.losses.margin import Mixing
+from forel.losses.sigmoid import log_sigmoid
 from forel.markup import number_text
 from forel.store.files import ModelFile
 from forel.store.header import built_in_loss, damaged, settings_to_json
 from forel.store.learners import slot_dtype, slots_in_order, unpack_curves
-from forel.store.mixtures import (
-    NEGLIGIBLE,
-    ClassMixture,
-    ClippedMean,
-    LaneMixture,
-    LogisticMixture,
-    NestedMixture,
-    clipped,
-    lane_mixture,
-)
 from forel.validation import all_finite, refuse
 
 __all__ = [
-    "TOLERANCE", "ServingChoice", "ServingModel", "choose_serving", "class_link", "number_of_classes", "pack_serving",
-    "serving_model", "unpack_serving",
+    "TOLERANCE",
+    "ClippedMean",
+    "LogisticMixture",
+    "ServingChoice",
+    "ServingModel",
+    "choose_serving",
+    "class_link",
+    "number_of_classes",
+    "pack_serving",
+    "serving_model",
+    "unpack_serving",
 ]  # fmt: skip
 
+Array = NDArray[np.float64]
+
 TOLERANCE = 0.01  # of the mixture's loss: the largest excess of a setting that is served alone
+NEGLIGIBLE = 1e-4  # total weight of experts that are left out, by which probabilities may differ
 MAX_DENSE = 1 << 24  # number of weights up to which a dense table is used, which is faster than a binary search
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticMixture:
+    r"""The margin of the probability $\sum_k w_k \sigma(m_k)$ of the second of two classes.
+
+    Mixers are experts whose margins are $v \cdot m$, with each margin of m clipped.
+
+    Parameters
+    ----------
+    weights : of lanes, then of mixers; they sum to 1
+    mixers : for each, the weights of lanes, and a constant
+    clip, limit : the limits of margins, as inputs of mixers and of mixers themselves
+
+    >>> mixture = LogisticMixture(np.array([0.25, 0.75]), np.zeros((0, 3)))
+    >>> mixture.margins(np.array([[0.0, 0.0]]))
+    array([[0.]])
+    """
+
+    weights: Array
+    mixers: Array
+    clip: float = math.inf
+    limit: float = math.inf
+    classes: ClassVar[int] = 1
+
+    def margins(self, lanes: NDArray[Any]) -> Array:
+        """Return the margin of the mixture from those of the lanes, one column."""
+        given = lanes.astype(np.float64)
+        mixed = np.clip(given, -self.clip, self.clip) @ self.mixers[:, :-1].T + self.mixers[:, -1]
+        experts = np.hstack([given, np.clip(mixed, -self.limit, self.limit)])
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.weights)
+        positive, negative = (np.logaddexp.reduce(log_sigmoid(m) + logs, axis=1) for m in (experts, -experts))
+        return np.asarray(positive - negative)[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class ClippedMean:
+    """A mean of margins that are clipped to the range of labels, with ridge mixers of them among the experts.
+
+    Parameters
+    ----------
+    weights : of the settings, then of mixers; they sum to 1
+    mixers : for each, the weights of settings, and a constant, of predictions relative to the range
+    low, high : the range
+    classes : the number of outputs; lanes are by class, then by setting
+
+    >>> mean = ClippedMean(np.array([0.25, 0.75]), np.zeros((0, 3)), 0.0, 10.0)
+    >>> mean.margins(np.array([[4.0, 8.0], [4.0, 80.0]]))[:, 0]
+    array([7. , 8.5])
+    """
+
+    weights: Array
+    mixers: Array
+    low: float = -math.inf
+    high: float = math.inf
+    classes: int = 1
+
+    def margins(self, lanes: NDArray[Any]) -> Array:
+        """Return the margins of the mixture, a column for each class."""
+        each = np.clip(lanes.astype(np.float64).reshape(len(lanes), self.classes, -1), self.low, self.high)
+        if len(self.mixers):
+            middle, span = self.low + (self.high - self.low) / 2, self.high - self.low
+            scaled = (each - self.low - span / 2) / span if span > 0 else np.zeros_like(each)
+            mixed = scaled @ self.mixers[:, :-1].T + self.mixers[:, -1]
+            each = np.concatenate((each, middle + np.clip(mixed, -0.5, 0.5) * span), axis=2)
+        return np.asarray(each @ self.weights)
+
+
+LaneMixture = LogisticMixture | ClippedMean
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +151,7 @@ class ServingModel:
     link: str
     settings: Mapping[str, Any]
     rounds: int = 0
-    mixture: LogisticMixture | ClippedMean | None = None
+    mixture: LaneMixture | None = None
     scales: NDArray[np.float32] | None = None
     curves: Curves | None = None
 
@@ -83,11 +159,6 @@ class ServingModel:
     def n_outputs(self) -> int:
         """The number of margins of a row."""
         return int(self.bias.size) if self.mixture is None else self.mixture.classes
-
-    def weight_at(self, slot: int) -> float:
-        """Return the weight of a feature in the first lane."""
-        k = int(np.searchsorted(self.slots, slot))
-        return float(self.weights[k, 0]) if k < self.slots.size and self.slots[k] == slot else 0.0
 
     def weights_at(self, coordinates: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the weights of some features, a column for each lane."""
@@ -235,7 +306,6 @@ def _serving_model(
     learner: Learner, lanes: NDArray[np.intp], mixture: LaneMixture | None, settings: Settings, dtype: DTypeLike
 ) -> ServingModel:
     """Return the nonzero weights of some lanes of a learner."""
-    assert not isinstance(mixture, ClassMixture | NestedMixture)
     slots, link = learner.state.nonzero_rows(), learner.settings.loss_function.link
     slots, curves = slots[slots < learner.features], None if learner.classes is not None else learner.curves
     if curves is not None:
@@ -261,6 +331,46 @@ def _serving_model(
         scales=learner.scales_at(slots[nonzero]).astype(np.float32) if free else None,
         curves=curves,
     )
+
+
+def lane_mixture(model: Learner, negligible: float) -> tuple[NDArray[np.intp], LaneMixture]:
+    """Return the lanes that a mixture of one margin needs, the best one first, and how they are mixed.
+
+    Experts of the smallest weights are left out, up to a total of ``negligible`` where predictions have a range. A
+    mixer needs all lanes.
+    """
+    from forel.learner.kernels import geometric, ridge
+
+    mixture = model.mixture
+    assert mixture is not None
+    count, logistic = mixture.ledger.inputs, mixture.rule is Mixing.BAYES
+    limits = (geometric.CLIP, geometric.MARGIN_LIMIT) if logistic else _label_range(mixture)
+    weights = mixture.flat_weights()
+    states = np.zeros((0, 1, count + 1)) if mixture.mixers is None else mixture.mixers.states
+    mixers = states[:, 0] * np.append(np.ones(count), geometric.CONSTANT if logistic else ridge.CONSTANT)
+    order = np.argsort(weights, kind="stable")
+    kept = np.ones(weights.size, bool)
+    kept[order[np.cumsum(weights[order]) <= (negligible if logistic or np.isfinite(limits).all() else 0.0)]] = False
+    best, used = model.best, kept[:count] | kept[count:].any()
+    lanes = np.array([best, *(lane for lane in np.flatnonzero(used) if lane != best)], np.intp)
+    chosen = np.append(np.where(kept[lanes], weights[lanes], 0.0), weights[count:][kept[count:]])
+    kind = LogisticMixture if logistic else ClippedMean
+    return lanes, kind(chosen / chosen.sum(), mixers[kept[count:]][:, [*lanes, count]], *limits)
+
+
+def clipped(model: Learner) -> ClippedMean | None:
+    """Return the margins of one setting of a mixture that clips them to the range of labels; None if it does not."""
+    mixture = model.mixture
+    if mixture is None or not mixture.clips:
+        return None
+    return ClippedMean(np.ones(1), np.zeros((0, 2)), *_label_range(mixture), model.classes or 1)
+
+
+def _label_range(mixture: Mixture) -> tuple[float, float]:
+    """Return the margins to which predictions are clipped, which are those of the labels seen."""
+    below, above = mixture.settings.loss_function.link.clipping
+    low, high = mixture.ledger.label_range if below else (-math.inf, mixture.ledger.highest)
+    return low, high if above else math.inf
 
 
 @dataclass(frozen=True)
@@ -418,7 +528,7 @@ def _unpack_scales(file: ModelFile, slots: NDArray[Any]) -> NDArray[np.float32]:
     return scales
 
 
-def _unpack_mixture(file: ModelFile, lanes: int, mixed: list[str]) -> LogisticMixture | ClippedMean:
+def _unpack_mixture(file: ModelFile, lanes: int, mixed: list[str]) -> LaneMixture:
     count, columns = file.shape("mixers")
     mixers = file.array("mixers", np.float64, (count, columns))
     weights = file.array("experts", np.float64, (columns - 1 + count,))

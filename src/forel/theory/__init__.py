@@ -19,7 +19,6 @@ if TYPE_CHECKING:
         algorithms,
         analysis,
         argmin,
-        convex,
         geometries,
         norms,
         penalties,
@@ -59,7 +58,6 @@ if TYPE_CHECKING:
     )
     from forel.theory.analysis import Bound, Decomposition, Trace, bound, play, strong_ftrl_lemma
     from forel.theory.argmin import Argmin, project
-    from forel.theory.convex import bregman
     from forel.theory.geometries import Diagonal, Entropy, Euclidean, FullMatrix, SquaredPNorm
     from forel.theory.norms import L1, L2, LINF, DiagonalNorm, MatrixNorm, PNorm
     from forel.theory.penalties import ElasticNet, GroupL2, Indicator, l1, l2, squared_l2
@@ -73,7 +71,7 @@ if TYPE_CHECKING:
         ScaleFree,
         Unregularized,
     )
-    from forel.theory.regularizers import Regularizer
+    from forel.theory.regularizers import Regularizer, bregman
     from forel.theory.sets import (
         Affine,
         Box,
@@ -145,7 +143,6 @@ __all__ = [
     "argmin",
     "bound",
     "bregman",
-    "convex",
     "delay_tolerant_adagrad",
     "dual_averaging",
     "exponentiated_gradient",
@@ -182,7 +179,6 @@ __all__ = [
 # Searched in this order, the modules that need least first.
 _MODULES = (
     "norms",
-    "convex",
     "weights",
     "sets",
     "geometries",

@@ -35,16 +35,6 @@ class Penalty(Protocol):
     """A convex function Ψ ≥ 0 that the objective contains."""
 
     @property
-    def separable(self) -> bool:
-        """Whether it is a sum over coordinates."""
-        ...
-
-    @property
-    def smooth(self) -> bool:
-        """Whether it is differentiable everywhere."""
-        ...
-
-    @property
     def strong_convexity(self) -> float:
         """The largest σ for which it is σ-strongly convex in the L2 norm."""
         ...
@@ -75,16 +65,9 @@ class ElasticNet:
     l1: float | Vector = 0.0
     l2: float | Vector = 0.0
 
-    separable: ClassVar[bool] = True
-
     def __init__(self, l1: ArrayLike = 0.0, l2: ArrayLike = 0.0) -> None:
         object.__setattr__(self, "l1", constants("l1", l1, "numbers of at least 0", low=0.0))
         object.__setattr__(self, "l2", constants("l2", l2, "numbers of at least 0", low=0.0))
-
-    @property
-    def smooth(self) -> bool:
-        """Whether there is no L1 part."""
-        return not np.any(self.l1)
 
     @property
     def strong_convexity(self) -> float:
@@ -148,9 +131,7 @@ class GroupL2:
     factor: float | Vector
     groups: NDArray[np.int64] | None
 
-    smooth: ClassVar[bool] = False
     strong_convexity: ClassVar[float] = 0.0
-    separable: ClassVar[bool] = False
 
     def __init__(self, factor: ArrayLike, groups: ArrayLike | None = None) -> None:
         factor = constants("factor", factor, "numbers of at least 0", low=0.0)
@@ -224,13 +205,7 @@ class Indicator:
 
     feasible: FeasibleSet
 
-    smooth: ClassVar[bool] = False
     strong_convexity: ClassVar[float] = 0.0
-
-    @property
-    def separable(self) -> bool:
-        """Whether the set is separable."""
-        return self.feasible.separable
 
     def __call__(self, x: Vector) -> float:
         """Return 0 or ∞."""
@@ -255,16 +230,6 @@ class Sum:
     """
 
     terms: tuple[Penalty, ...]
-
-    @property
-    def separable(self) -> bool:
-        """Whether every term is separable."""
-        return all(t.separable for t in self.terms)
-
-    @property
-    def smooth(self) -> bool:
-        """Whether every term is smooth."""
-        return all(t.smooth for t in self.terms)
 
     @property
     def strong_convexity(self) -> float:

@@ -4,18 +4,23 @@ Around $x_1$ a regularizer is *centered*, around $x_t$ it is *proximal*; both ar
 $B_{\phi_\sigma}(x, c) = \phi_\sigma(x) - \phi_\sigma(c) - \nabla\phi_\sigma(c) \cdot (x - c)$, non-negative and 0 at c.
 For quadratics that is $\frac{\sigma}{2}\|x - c\|^2$; for the entropy around the uniform distribution it is
 $\sigma(\log n + \sum_i x_i \log x_i)$. A penalty, which is part of the objective, is something else: see ``penalties``.
+
+``bregman`` and ``conjugate`` take any function with a gradient, or with the gradient of its conjugate
+$\psi^\star(g) = \sup_x g \cdot x - \psi(x)$: the point that attains it, so that one function serves both sides of the
+theory, $\nabla\psi^\star(-g) = \arg\min_x g \cdot x + \psi(x)$ (Lemma 15).
 """
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from forel.theory.geometries import Geometry
 from forel.theory.norms import Norm
-from forel.validation import Strength, Vector, refuse, vector, whole
+from forel.validation import Strength, Vector, refuse, same_length, vector, whole
 
-__all__ = ["Regularizer", "gradient_at"]
+__all__ = ["Conjugable", "Differentiable", "Regularizer", "bregman", "conjugate", "gradient_at"]
 
 
 def gradient_at(geometry: Geometry, strength: Strength, x: Vector, image: Vector | None) -> Vector:
@@ -136,3 +141,54 @@ class Regularizer:
         strength = np.add(self.strength, other.strength)
         share = np.divide(other.strength, strength, out=np.zeros_like(strength), where=strength > 0)
         return self.center + share * apart, least + self.geometry.value(self.strength * share, apart)
+
+
+class Differentiable(Protocol):
+    """A convex function with a gradient."""
+
+    def __call__(self, x: Vector) -> float:
+        """Return φ(x)."""
+        ...
+
+    def gradient(self, x: Vector) -> Vector:
+        """Return ∇φ(x)."""
+        ...
+
+
+class Conjugable(Protocol):
+    """A convex function with the gradient of its conjugate."""
+
+    def __call__(self, x: Vector) -> float:
+        """Return ψ(x)."""
+        ...
+
+    def conjugate_gradient(self, g: Vector) -> Vector:
+        """Return ∇ψ⋆(g), the x that maximizes g·x − ψ(x)."""
+        ...
+
+
+def bregman(phi: Differentiable, u: Vector, v: Vector) -> float:
+    r"""Return the Bregman divergence $B_\phi(u, v) = \phi(u) - \phi(v) - \nabla\phi(v) \cdot (u - v)$.
+
+    >>> from forel.theory.geometries import Euclidean
+    >>> half_square = Regularizer.around(Euclidean(), 1.0, np.zeros(2))
+    >>> bregman(half_square, np.array([3.0, 0.0]), np.array([0.0, 4.0]))
+    12.5
+
+    Survey: section 6
+    """
+    same_length(u=u, v=v)
+    return phi(u) - phi(v) - float(phi.gradient(v) @ (u - v))
+
+
+def conjugate(psi: Conjugable, g: Vector) -> float:
+    r"""Return $\psi^\star(g) = g \cdot x - \psi(x)$ at $x = \nabla\psi^\star(g)$.
+
+    >>> from forel.theory.geometries import Euclidean
+    >>> conjugate(Regularizer.around(Euclidean(), 2.0, np.zeros(2)), np.array([3.0, 4.0]))
+    6.25
+
+    Survey: Lemma 15
+    """
+    x = psi.conjugate_gradient(g)
+    return float(g @ x) - psi(x)

@@ -44,16 +44,16 @@ class Checkpoints(Observer):
     passes: Passes
     run: Run | None = None
     beside = False
-    _last: tuple[int, int] = field(default=(1, 0), init=False)  # pass and rows of the last checkpoint
+    _last: int = field(default=0, init=False)  # rows of the pass at the last checkpoint
 
     def begin(self, pass_number: int) -> None:
         """Count rows from the place where a run starts or resumes."""
         assert self.run is not None
-        self._last = pass_number, self.run.place.rows
+        self._last = self.run.place.rows
 
     def reads_model(self, place: Place) -> bool:
         """Return whether enough rows were read."""
-        return place.rows - self._last[1] >= self.every
+        return place.rows - self._last >= self.every
 
     def after_block(self, step: Step) -> None:
         """Write a checkpoint if it is due, and the model has not begun with the next block."""
@@ -61,7 +61,7 @@ class Checkpoints(Observer):
         place = self.run.place
         if place.rows == step.place.rows and self.reads_model(place):
             write_checkpoint(self, place, (self.passes, *self.run.parts))
-            self._last = place.pass_number, place.rows
+            self._last = place.rows
 
 
 def write_checkpoint(to: Checkpoints, place: Place, parts: Sequence[Part]) -> None:

@@ -1,16 +1,18 @@
 """Comparison of two models, files of predictions, or settings on the same rows, and where their predictions differ."""
 
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise, zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data import Problems, read
+from forel.data import Block, Problems, read
 from forel.evidence import Comparison, MeanSequence
 from forel.evidence.comparison import Kind
 from forel.learner.keyed import KeyedModels
@@ -18,13 +20,13 @@ from forel.learner.settings import Settings
 from forel.markup import counted
 from forel.notebook import card, plain
 from forel.store.serving import number_of_classes
-from forel.training.classes import metrics_for
 from forel.training.label_order import LabelOrderWarning
 from forel.training.labels import LabelEncoder
+from forel.training.metrics import metrics_for
 from forel.training.model import Model, as_model
 from forel.training.progress import Progress
 from forel.training.scoring import predict_blocks
-from forel.training.slices import MISSING, MOST, OTHERS
+from forel.training.slices import MOST, Values
 from forel.training.train import train
 from forel.validation import refuse, several
 
@@ -71,7 +73,7 @@ class Compared:
     ----------
     comparison : the evidence
     names : of the two
-    losses : the average loss of each
+    losses : the average loss of each, per unit of importance
     curve : rows, and the ends of the interval after them
     slices : for each column, the values with the most rows
     rows, features : those that moved most; features where both are models with names or columns
@@ -127,16 +129,24 @@ class Compared:
 
 
 class _Rows(NamedTuple):
-    """Losses, predictions and labels of consecutive rows, and their values of the columns of slices."""
+    """Losses, predictions, labels and importances of consecutive rows, and their values of each column of slices."""
 
     losses: Floats
     predictions: Floats
     labels: Floats
-    values: NDArray[Any] | None = None
+    importance: Floats
+    values: NDArray[Any]
 
     def part(self, some: slice) -> "_Rows":
-        values = None if self.values is None else self.values[:, some]
-        return _Rows(self.losses[some], self.predictions[some], self.labels[some], values)
+        return _Rows(*(each[..., some] for each in self))
+
+
+class _Side(NamedTuple):
+    """What is compared: how its losses are, their title, and its rows."""
+
+    kind: Kind
+    title: str
+    rows: Iterator[_Rows]
 
 
 def compare(
@@ -171,25 +181,26 @@ def compare(
     A is better than B by 0.59... to 0.72... per row in log-loss (probabilities within 0.01 and 0.99), at level 5 %,
     no matter when you looked; decided after 11... rows...
     """
-    columns, sides = several(slices), []
+    columns = several(slices)
     if columns:
         reading = {**reading, "slices": columns}
     given = _labels(source, reading) if any(map(_is_predictions, (a, b))) else None
-    for side, one in (("a", a), ("b", b)):
+
+    def side(name: str, one: Any) -> _Side:
         if _is_predictions(one):
             assert given is not None
-            sides.append(_of_predictions(read_numbers(one), given, loss, f"{one}" if isinstance(one, str) else side))
-        elif one is None or isinstance(one, Settings):
-            sides.append(_of_settings(one, source, threads, reading))
-        else:
-            sides.append(_of_model(as_model(one), source, threads, reading))
-    (kind, unit, of_a), (other, other_unit, of_b) = sides
-    if (kind, unit) != (other, other_unit):
-        raise refuse("b", f"the loss {other_unit}", f"{unit}, as that of a")
+            return _of_predictions(read_numbers(one), given, loss, one if isinstance(one, str) else name)
+        if one is None or isinstance(one, Settings):
+            return _of_settings(one, source, threads, reading)
+        return _of_model(as_model(one), source, threads, reading)
+
+    of_a, of_b = side("a", a), side("b", b)
+    if of_a[:2] != of_b[:2]:
+        raise refuse("b", f"the loss {of_b.title}", f"{of_a.title}, as that of a")
     if names is None:
         first, second = (os.path.basename(one) if isinstance(one, str | os.PathLike) else "" for one in (a, b))
         names = (first or "A", second or "B") if first != second else ("A", "B")
-    found = _compared(Comparison(kind, level), of_a, of_b, columns, names)
+    found = _compared(Comparison(of_a.kind, level), of_a.rows, of_b.rows, columns, names)
     if all(not _is_predictions(one) and not isinstance(one, Settings | None) for one in (a, b)):
         found.features = _features(as_model(a), as_model(b))
     return found
@@ -199,111 +210,104 @@ def _compared(
     comparison: Comparison, a: Iterator[_Rows], b: Iterator[_Rows], columns: Sequence[str], names: tuple[str, str]
 ) -> Compared:
     most = comparison.largest_difference
-    groups = [_Groups(MeanSequence(-most, most, comparison.level, MOST + 1)) for _ in columns]
-    totals, curve, moved = np.zeros(2), list[tuple[int, float, float]](), np.zeros((0, 4))
+    groups = [(Values(), MeanSequence(-most, most, comparison.level, MOST + 1)) for _ in columns]
+    totals, curve, moved, first = np.zeros(3), list[tuple[int, float, float]](), np.zeros((0, 4)), 0
     for mine, theirs in _aligned(a, b):
-        first = comparison.rows
-        totals += mine.losses.sum(), theirs.losses.sum()
-        size = mine.losses.size
+        size, w = mine.losses.size, mine.importance
+        some = w > 0
+        totals += w.sum(), *(float(w[some] @ each.losses[some]) for each in (mine, theirs))
         ends = np.append(MARKS[np.searchsorted(MARKS, first + 1) : np.searchsorted(MARKS, first + size)] - first, size)
-        for start, end in zip(np.append(0, ends[:-1]).tolist(), ends.tolist(), strict=True):
-            comparison.add(mine.losses[start:end], theirs.losses[start:end])
-            if first + end in MARKS:
+        for start, end in pairwise((0, *ends.tolist())):
+            comparison.add(mine.losses[start:end], theirs.losses[start:end], w[start:end])
+            if first + end in MARKS and comparison.rows:
                 curve.append((comparison.rows, *comparison.interval()))
-        distance = np.abs(theirs.predictions - mine.predictions)
-        top = np.argsort(-distance, kind="stable")[:SHOWN]
-        rows = np.stack([first + top, mine.predictions[top], theirs.predictions[top], mine.labels[top]], axis=1)
+        rows = np.stack([np.arange(first, first + size), mine.predictions, theirs.predictions, mine.labels], axis=1)
         moved = np.concatenate([moved, rows])
         moved = moved[np.argsort(-np.abs(moved[:, 2] - moved[:, 1]), kind="stable")[:SHOWN]]
-        values = mine.values if mine.values is not None else theirs.values
-        for group, column in zip(groups, () if values is None else values, strict=False):
-            group.add(column, comparison.differences(mine.losses, theirs.losses))
+        for (numbers, means), values in zip(groups, mine.values if len(mine.values) else theirs.values, strict=False):
+            means.add(comparison.differences(mine.losses, theirs.losses), numbers.codes(values), w)
+        first += size
     if not comparison.rows:
-        raise refuse("source", "no rows", "rows with labels")
+        what = "only rows of importance 0" if first else "no rows"
+        raise refuse("source", what, "rows with labels")
     if not curve or curve[-1][0] != comparison.rows:
         curve.append((comparison.rows, *comparison.interval()))
-    mean_a, mean_b = (totals / comparison.rows).tolist()
+    mean_a, mean_b = (totals[1:] / totals[0]).tolist()
     rows_moved = [RowChange(int(row), *numbers) for row, *numbers in moved.tolist()]
-    tables = {column: group.table() for column, group in zip(columns, groups, strict=True)}
+    tables = {column: _slices(*group) for column, group in zip(columns, groups, strict=True)}
     return Compared(comparison, names, (mean_a, mean_b), curve, tables, rows_moved)
 
 
-class _Groups:
-    """The sequence of each value of a column; 0 is the number of all values beyond the first 500."""
-
-    def __init__(self, means: MeanSequence) -> None:
-        self.means, self.codes = means, dict[bytes, int]()
-
-    def add(self, values: NDArray[Any], differences: Floats) -> None:
-        for value in dict.fromkeys(values.tolist()):
-            if len(self.codes) < MOST:
-                self.codes.setdefault(value, 1 + len(self.codes))
-        self.means.add(differences, [self.codes.get(value, 0) for value in values.tolist()])
-
-    def table(self) -> list[SliceDifference]:
-        words = {code: value.decode("utf-8", "backslashreplace") or MISSING for value, code in self.codes.items()}
-        (low, high), rows = self.means.interval(), self.means.rows
-        order = sorted(np.flatnonzero(rows).tolist(), key=lambda code: (code == 0, -rows[code]))[: 2 * SHOWN]
-        return [SliceDifference(words.get(k, OTHERS), int(rows[k]), float(low[k]), float(high[k])) for k in order]
+def _slices(values: Values, means: MeanSequence) -> list[SliceDifference]:
+    """Return the intervals of the values with the most rows."""
+    words, (low, high), rows = values.words, means.interval(), means.rows
+    order = sorted(np.flatnonzero(rows).tolist(), key=lambda code: (code == 0, -rows[code]))[: 2 * SHOWN]
+    return [SliceDifference(words[k], int(rows[k]), float(low[k]), float(high[k])) for k in order]
 
 
 def _aligned(a: Iterator[_Rows], b: Iterator[_Rows]) -> Iterator[tuple[_Rows, _Rows]]:
     """Yield the same rows of both."""
-    mine = theirs = None
     done = 0
-    while True:
-        mine = next(a, None) if mine is None else mine
-        theirs = next(b, None) if theirs is None else theirs
-        if mine is None or theirs is None:
-            break
+    none = np.zeros(0)
+    nothing = _Rows(none, none, none, none, np.zeros((0, 0), object))
+    for mine, theirs in zip_longest(_chunks(a), _chunks(b), fillvalue=nothing):
         size = min(mine.losses.size, theirs.losses.size)
-        first, second = mine.part(slice(size)), theirs.part(slice(size))
-        if not np.array_equal(first.labels, second.labels):
-            row = done + int(np.argmax(first.labels != second.labels))
-            raise refuse("labels", f"different ones for a and b in row {row}", "models of the same labels")
+        for name, expected in (
+            ("labels", "models of the same labels"),
+            ("importance", "the same; name their column, as for the training"),
+        ):
+            differ = getattr(mine, name)[:size] != getattr(theirs, name)[:size]
+            if differ.any():
+                raise refuse(name, f"different ones for a and b in row {done + int(np.argmax(differ))}", expected)
+        if mine.losses.size != theirs.losses.size:
+            fewer, more = ("a", "b") if mine.losses.size == size else ("b", "a")
+            raise refuse(fewer, f"{done + size:,} rows", f"as many as {more}, which has more")
         done += size
-        yield first, second
-        mine = mine.part(slice(size, None)) if size < mine.losses.size else None
-        theirs = theirs.part(slice(size, None)) if size < theirs.losses.size else None
-    if mine is not None or theirs is not None:
-        fewer, more = ("a", "b") if mine is None else ("b", "a")
-        raise refuse(fewer, f"{done:,} rows", f"as many as {more}, which has more")
+        yield mine, theirs
 
 
-def _of_model(model: Model, source: Any, threads: int | None, reading: Mapping[str, Any]) -> tuple[Kind, str, Any]:
-    """Return the kind of loss, its title, and the rows with the losses of a model."""
+def _chunks(parts: Iterator[_Rows]) -> Iterator[_Rows]:
+    """Yield the same rows, ``CHUNK`` of them at a time."""
+    rest: _Rows | None = None
+    for part in parts:
+        rest = (
+            part if rest is None else _Rows(*(np.concatenate(both, axis=-1) for both in zip(rest, part, strict=True)))
+        )
+        while rest.losses.size > CHUNK:
+            yield rest.part(slice(CHUNK))
+            rest = rest.part(slice(CHUNK, None))
+    if rest is not None and rest.losses.size:
+        yield rest
+
+
+def _of_model(model: Model, source: Any, threads: int | None, reading: Mapping[str, Any]) -> _Side:
+    """Return the rows with the losses of a model."""
     kind, scorer = _scorer(model.settings, model.learner, model.classes or ())
 
     def rows() -> Iterator[_Rows]:
         problems = Problems(reading.get("on_error") or "raise")
         labels = LabelEncoder(model.settings, problems, number_of_classes(model.learner), model.classes or ())
-        options = {"unlabelled": False, **reading}
+        options = {"unlabelled": False, "unweighted": reading.get("importance") is None, **reading}
         for block, margins in predict_blocks(model, source, threads, problems, **options):
             encoded, valid = labels.encode(block)
-            some: Any = slice(None) if valid is None else valid
-            values = None if block.slices is None else block.slices[:, some]
-            yield scorer(margins[some], encoded[some], values)
+            yield scorer(block, margins, encoded, slice(None) if valid is None else valid)
 
-    return kind, model.settings.title, rows()
+    return _Side(kind, model.settings.title, rows())
 
 
-def _of_settings(
-    settings: Settings | None, source: Any, threads: int | None, reading: Mapping[str, Any]
-) -> tuple[Kind, str, Any]:
+def _of_settings(settings: Settings | None, source: Any, threads: int | None, reading: Mapping[str, Any]) -> _Side:
     """Return the same of a model that learns the rows, each after its prediction."""
-    found: list[_Rows] = []
-    kind: list[Kind] = []
+    found: list[tuple[Kind, _Rows]] = []
 
     def keep(moment: Progress) -> None:
-        chosen, scorer = _scorer(moment.model.settings, moment.model, moment.classes)
-        kind.append(chosen)
-        found.append(scorer(moment.margins, moment.block.labels, moment.block.slices))
+        kind, scorer = _scorer(moment.model.settings, moment.model, moment.classes)
+        found.append((kind, scorer(moment.block, moment.margins, moment.block.labels)))
 
     keep.reads_model = False  # type: ignore[attr-defined]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LabelOrderWarning)  # what is compared is how well the stream is followed
         trained = train(source, settings, threads=threads, progress=keep, **reading)
-    return kind[0], trained.settings.title, iter(found)
+    return _Side(found[0][0], trained.settings.title, (rows for _, rows in found))
 
 
 def _scorer(settings: Settings, learner: Any, classes: Sequence[str]) -> tuple[Kind, Any]:
@@ -313,15 +317,26 @@ def _scorer(settings: Settings, learner: Any, classes: Sequence[str]) -> tuple[K
     probabilities = bool(getattr(link, "probabilities", False)) and not settings.signed
     kind: Kind = "log" if probabilities else "relative"
 
-    def rows(margins: Any, labels: Any, values: Any) -> _Rows:
-        scores = metrics.add(margins, labels)
-        losses = np.asarray(scores.losses, np.float64)
+    def rows(block: Block, margins: Any, labels: Any, some: Any = slice(None)) -> _Rows:
+        m, y = margins[some], labels[some]
+        losses = np.asarray(metrics.add(m, y).losses, np.float64)
         if not probabilities and hasattr(loss, "saturated"):
-            losses = np.maximum(losses - loss.saturated(labels), 0.0)
-        predictions = np.exp(-losses) if classes else np.asarray(settings.link(margins), np.float64)
-        return _Rows(losses, predictions, np.asarray(labels, np.float64), values)
+            losses = np.maximum(losses - loss.saturated(y), 0.0)
+        predictions = np.exp(-losses) if classes else np.asarray(settings.link(m), np.float64)
+        return _Rows(
+            losses,
+            predictions,
+            y.astype(np.float64),
+            block.importance[some].astype(np.float64),
+            _values(block)[:, some],
+        )
 
     return kind, rows
+
+
+def _values(block: Block) -> NDArray[Any]:
+    """Return the values of each column of slices."""
+    return np.zeros((0, len(block)), object) if block.slices is None else block.slices
 
 
 def _log_losses(p: Floats, y: Floats) -> Floats:
@@ -338,18 +353,16 @@ LOSSES: dict[str, tuple[Kind, str, Callable[[Floats, Floats], Floats]]] = {
 
 
 def _of_predictions(
-    predictions: Floats, given: tuple[Floats, NDArray[Any] | None], loss: str | None, source: str
-) -> tuple[Kind, str, Any]:
+    predictions: Floats, given: tuple[Floats, Floats, NDArray[Any]], loss: str | None, source: str
+) -> _Side:
     """Return the same of predictions."""
-    labels, values = given
+    labels, importance, values = given
     if predictions.size != labels.size:
         got = f"{source}: got {counted(predictions.size, 'prediction')}"
         raise ValueError(f"{got}, expected one for each of {counted(labels.size, 'label')}")
-    for name, array in (("predictions", predictions), ("labels", labels)):
-        if not np.isfinite(array).all():
-            row = int(np.argmin(np.isfinite(array)))
-            raise refuse(f"row {row} of {name}", float(array[row]), "a finite number")
-    binary = bool(((labels == 0) | (labels == 1) | (labels == -1)).all()) and predictions.size > 0
+    _check_finite(predictions, "row {} of predictions")
+    _check_finite(labels, "row {} of labels")
+    binary = bool(np.isin(labels, (-1, 0, 1)).all()) and predictions.size > 0
     probabilities = binary and predictions.min() >= 0 and predictions.max() <= 1
     if loss is None:
         loss = "logistic" if probabilities else "squared"
@@ -358,28 +371,23 @@ def _of_predictions(
     kind, title, losses_of = LOSSES[loss]
     if kind == "log" and not probabilities:
         raise refuse("loss", loss, "squared or absolute: labels or predictions are no probabilities")
+    shown = np.maximum(labels, 0.0) if binary else labels
+    return _Side(kind, title, iter([_Rows(losses_of(predictions, labels), predictions, shown, importance, values)]))
 
-    def rows() -> Iterator[_Rows]:
-        for start in range(0, labels.size, CHUNK):
-            some = slice(start, start + CHUNK)
-            p, y = predictions[some], labels[some]
-            yield _Rows(
-                losses_of(p, y), p, np.maximum(y, 0.0) if binary else y, None if values is None else values[:, some]
-            )
 
-    return kind, title, rows()
+def _begins_with_number(path: str, alone: bool = False) -> bool:
+    """Return whether a file is text that begins with a number, which may have to be alone in its line."""
+    with suppress(OSError, ValueError, IndexError), open(path, encoding="utf-8") as file:
+        line = file.readline(100)
+        float(line if alone else line.split(maxsplit=1)[0])
+        return True
+    return False
 
 
 def _is_predictions(given: Any) -> bool:
     """Return whether something is an array of predictions, or a file of them."""
     if isinstance(given, str | os.PathLike):
-        path = os.fspath(given)
-        if path.endswith((".npy", ".gz")):
-            return True
-        with suppress(OSError, ValueError, IndexError), open(path, encoding="utf-8") as file:
-            float(file.readline(100).split(maxsplit=1)[0])
-            return True
-        return False
+        return os.fspath(given).endswith((".npy", ".gz")) or _begins_with_number(os.fspath(given))
     return isinstance(given, np.ndarray | list | tuple) or hasattr(given, "to_numpy")
 
 
@@ -394,67 +402,55 @@ def read_numbers(given: Any) -> Floats:
     path = os.fspath(given)
     if path.endswith(".npy"):
         return np.ascontiguousarray(np.load(path), np.float64)
-    import pyarrow
-    from pyarrow import csv
-
     try:
-        with pyarrow.input_stream(path, compression="detect") as stream:
-            table = csv.read_csv(
-                stream,
-                read_options=csv.ReadOptions(autogenerate_column_names=True),
-                parse_options=csv.ParseOptions(delimiter=" ", quote_char=False),
-                convert_options=csv.ConvertOptions(column_types={"f0": pyarrow.float64()}, include_columns=["f0"]),
-            )
-        return _finite(np.asarray(table["f0"].to_numpy(), np.float64), path)
-    except pyarrow.ArrowInvalid:  # only some lines have tags, or one has no number
-        with pyarrow.input_stream(path, compression="detect") as stream:
-            lines = stream.read().decode("utf-8", "replace").splitlines()
-    numbers = np.empty(len(lines))
-    for k, line in enumerate(lines):
-        try:
-            numbers[k] = float(line.split(maxsplit=1)[0])
-        except (ValueError, IndexError):
-            raise refuse(f"line {k + 1} of {path}", line[:50], "a prediction, as forel predict writes it") from None
-    return _finite(numbers, path)
-
-
-def _finite(numbers: Floats, path: str) -> Floats:
-    finite = np.isfinite(numbers)
-    if not finite.all():
-        row = int(np.argmin(finite))
-        raise refuse(f"row {row + 1} of {path}", float(numbers[row]), "a finite number")
+        numbers = np.loadtxt(path, usecols=0, comments=None, ndmin=1, encoding="utf-8")
+    except ValueError as error:
+        where, got = path, str(error)
+        if found := re.search("string '(.*)' to float64 at row ([0-9]+)", got):
+            where, got = f"row {int(found[2]) + 1} of {path}", found[1]
+        raise refuse(where, got, "a prediction, as forel predict writes it") from None
+    _check_finite(numbers, f"row {{}} of {path}", 1)
     return numbers
 
 
-def _labels(source: Any, reading: Mapping[str, Any]) -> tuple[Floats, NDArray[Any] | None]:
-    """Return the labels of a source, and its values of the columns of slices."""
+def _check_finite(numbers: Floats, name: str, first: int = 0) -> None:
+    """Raise an error that names the first row whose number is not finite."""
+    finite = np.isfinite(numbers)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        raise refuse(name.format(row + first), float(numbers[row]), "a finite number")
+
+
+def _labels(source: Any, reading: Mapping[str, Any]) -> tuple[Floats, Floats, NDArray[Any]]:
+    """Return the labels and importances of a source, and its values of the columns of slices."""
     one = source[0] if isinstance(source, list | tuple) and len(source) == 1 else source
     if not reading.get("slices") and _is_labels(one):
-        return read_numbers(one), None
+        labels = read_numbers(one)
+        return labels, np.ones(labels.size), np.zeros((0, labels.size), object)
     blocks = list(read(source, unlabelled=False, **reading))
-    labels = np.concatenate([block.labels for block in blocks] or [np.zeros(0)]).astype(np.float64)
-    values = [block.slices for block in blocks if block.slices is not None]
-    return labels, np.concatenate(values, axis=1) if values else None
+    if not blocks:
+        raise refuse("source", "no rows", "rows with labels")
+    labels, importance = (
+        np.concatenate([getattr(block, name) for block in blocks]).astype(np.float64)
+        for name in ("labels", "importance")
+    )
+    return labels, importance, np.concatenate([_values(block) for block in blocks], axis=1)
 
 
 def _is_labels(source: Any) -> bool:
     """Return whether a source is an array of numbers, or a file of one number in each line."""
     if isinstance(source, str | os.PathLike):
-        with suppress(OSError, UnicodeDecodeError, ValueError), open(source, encoding="utf-8") as file:
-            float(file.readline(100))
-            return True
-        return os.fspath(source).endswith(".npy")
+        return os.fspath(source).endswith(".npy") or _begins_with_number(os.fspath(source), alone=True)
     first = source[0] if isinstance(source, list) and source else None
     return getattr(source, "ndim", 0) == 1 or isinstance(first, int | float)
 
 
 def _features(a: Model, b: Model) -> list[FeatureChange]:
     """Return the features whose additions to a margin changed most."""
-    known: list[dict[str, float]] = []
-    for model in (a, b):
-        found = [] if isinstance(model.learner, KeyedModels) else model.inspect(200).weights
-        names = (f"{one.name or f'slot {one.slot}'}{f', {one.label}' * bool(one.label)}" for one in found)
-        known.append(dict(zip(names, (one.contribution for one in found), strict=True)))
-    both = dict.fromkeys([*known[0], *known[1]])
-    changes = [FeatureChange(name, known[0].get(name, 0.0), known[1].get(name, 0.0)) for name in both]
+    known = [
+        {f"{one.name or f'slot {one.slot}'}{f', {one.label}' * bool(one.label)}": one.contribution for one in found}
+        for model in (a, b)
+        for found in ([] if isinstance(model.learner, KeyedModels) else model.inspect(200).weights,)
+    ]
+    changes = [FeatureChange(name, *(one.get(name, 0.0) for one in known)) for name in known[0] | known[1]]
     return sorted((one for one in changes if one.a != one.b), key=lambda one: -abs(one.b - one.a))[:SHOWN]

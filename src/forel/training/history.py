@@ -108,7 +108,7 @@ class History:
             self.sample, self._stride = self.sample[::2], 2 * self._stride
 
     def _add_losses(self, progress: Progress) -> None:
-        total, holdout = progress.progressive.running.total, progress.holdout.running.total
+        total, holdout = progress.progressive.total, progress.holdout.total
         if not total.weight:
             return
         weight, loss = self._before

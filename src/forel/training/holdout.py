@@ -18,13 +18,13 @@ from forel.learner.learner import Learner
 from forel.learner.rows import CoalescedRows
 from forel.markup import counted
 from forel.training.metrics import Report, StreamMetrics
+from forel.training.row_sample import bare_rows, packed_rows, unpacked_rows
 from forel.training.run import Observer, Step, Transform
 from forel.validation import refuse, whole
 
 __all__ = ["HeldOutRows", "Holdout"]
 
 MAX_ROWS, MAX_ENTRIES = 5000, 1 << 20
-ARRAYS = "indptr", "indices", "values", "labels", "importance", "numbers"
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,11 @@ class Holdout(Transform):
         >>> Holdout(after=300).warning(200)
         'holdout_after: got 300, expected fewer than the 200 rows of the source; none was held out'
         """
-        name, least = ("holdout", self.every) if self.after is None else ("holdout_after", self.after + 1)
-        if rows >= least:
+        name, given, limit = "holdout", self.every, "at most"
+        if self.after is not None:
+            name, given, limit = "holdout_after", self.after, "fewer than"
+        if rows >= given + (self.after is not None):
             return None
-        limit = "at most" if self.after is None else "fewer than"
-        given = self.every if self.after is None else self.after
         return f"{name}: got {given}, expected {limit} the {counted(rows, 'row')} of the source; none was held out"
 
     def __call__(self, block: Block) -> Block:
@@ -105,8 +105,7 @@ class HeldOutRows(Observer):
         chosen = places % self._every == 0
         if chosen.any():
             # In place of the number of the row, its place among held-out rows.
-            kept = take_rows(block, rows[chosen])
-            self._blocks.append(Block(*kept.rows, kept.labels, kept.importance, numbers=places[chosen]))
+            self._blocks.append(replace(bare_rows(block, rows[chosen]), numbers=places[chosen]))
         while len(self) > MAX_ROWS or (len(self) > 1 and sum(one.indices.size for one in self._blocks) > MAX_ENTRIES):
             self._every *= 2
             whole = concatenate(self._blocks)
@@ -129,14 +128,10 @@ class HeldOutRows(Observer):
 
     def pack(self) -> tuple[Any, dict[str, NDArray[Any]]]:
         """Return the state as arrays."""
-        whole = concatenate(self._blocks)
-        numbers = np.zeros(0) if whole.numbers is None else whole.numbers
-        arrays = {name: getattr(whole, name) for name in ARRAYS} | {"numbers": numbers}
-        return [self._every, self._seen], arrays
+        return [self._every, self._seen], packed_rows(concatenate(self._blocks))
 
     def unpack(self, known: Any, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Replace the state by one that :meth:`pack` returned."""
         self._every, self._seen = known
-        kinds: tuple[Any, ...] = np.int64, np.int32, np.float32, np.float64, np.float32, np.int64
-        parts: dict[str, Any] = {name: arrays[name].astype(kind) for name, kind in zip(ARRAYS, kinds, strict=True)}
-        self._blocks = [Block(**parts)] if parts["labels"].size else []
+        rows = unpacked_rows(arrays)
+        self._blocks = [rows] if len(rows) else []

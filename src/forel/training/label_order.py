@@ -54,13 +54,16 @@ class LabelOrder(Observer):
     name = "label order"
 
     def __init__(self, shuffled: bool = False) -> None:
-        self._rows, self._changes = 0, 0
-        self._last: float | None = None
-        self._two, self._classes, self._shuffled = True, True, shuffled  # whether labels can be two, or more, classes
+        self._shuffled, self._classes, self._changes = (
+            shuffled,
+            True,
+            0,
+        )  # whether labels can be classes, and their changes
         self._counts = np.zeros(MAX_CLASSES + 1, np.int64)  # of each class, from −1 on
-        self._size = 1  # least number of rows of a part
-        self._parts: list[tuple[int, int]] = []  # rows and positive labels of consecutive parts
-        self._numbers = Correlations()
+        self._ends, self._size = [(0, 0)], 1  # rows and positive labels up to the ends of parts, and their least rows
+        # Rows, the first label, and the last one. Of labels less the first: themselves, squares, products with the one
+        # before, and with the number of the row.
+        self._sums = np.zeros(7)
 
     def after_block(self, step: Step) -> None:
         """Add the labels of a block of the first pass."""
@@ -69,46 +72,42 @@ class LabelOrder(Observer):
 
     def add(self, labels: Any) -> None:
         """Add the labels of some rows."""
-        known = np.asarray(labels)
-        if (missing := np.isnan(known)).any():
-            known = known[~missing]
+        known = np.asarray(labels, np.float64)
+        known = known[~np.isnan(known)]
         if not known.size:
             return
-        self._numbers.add(known.astype(np.float64))
-        if not self._classes:
-            return
+        rows, first, last, *_ = self._sums.tolist() if self._sums[0] else (0, known[0], known[0])
+        centered, before = known - first, np.append(last, known[:-1])
+        self._sums[:3] = rows + known.size, first, known[-1]
+        numbers = np.arange(rows, rows + known.size)
+        self._sums[3:] += centered.sum(), centered @ centered, centered @ (before - first), centered @ numbers
         codes = np.clip(known, -2, MAX_CLASSES).astype(np.int64)
-        low, high = int(codes.min()), int(codes.max())
-        self._classes = low >= -1 and high < MAX_CLASSES and bool((codes == known).all())
-        if not self._classes:
-            return
-        self._changes += int(np.count_nonzero(known[1:] != known[:-1])) + (self._last not in (None, known[0]))
-        self._rows, self._last = self._rows + known.size, float(known[-1])
-        self._counts += np.bincount(codes + 1, minlength=MAX_CLASSES + 1)
-        self._two = high <= 1 and self._two
-        for part in np.array_split(codes == 1, min(PARTS_OF_BLOCK, codes.size)):
-            self._add_part(part.size, int(np.count_nonzero(part)))
+        self._classes &= bool(codes.min() >= -1 and codes.max() < MAX_CLASSES and (codes == known).all())
+        if self._classes:
+            self._changes += int(np.count_nonzero(known != before))
+            self._counts += np.bincount(codes + 1, minlength=MAX_CLASSES + 1)
+            self._add_parts(int(rows), np.array_split(codes == 1, min(PARTS_OF_BLOCK, codes.size)))
 
-    def _add_part(self, rows: int, positive: int) -> None:
-        """Add rows to the last part, or as a part of their own if that has its size; sizes double as parts get many."""
-        if self._parts and self._parts[-1][0] < self._size:
-            before, known = self._parts.pop()
-            rows, positive = rows + before, positive + known
-        self._parts.append((rows, positive))
-        if len(self._parts) > MAX_PARTS:
-            pairs = zip(self._parts[::2], [*self._parts[1::2], (0, 0)], strict=False)
-            self._parts = [(n + m, p + q) for (n, p), (m, q) in pairs]
-            self._size = 2 * max(self._size, rows)
+    def _add_parts(self, rows: int, parts: list[NDArray[np.bool_]]) -> None:
+        """Add the ends of parts of at least ``_size`` rows; sizes double as parts get many."""
+        positive = int(self._counts[2] - sum(map(np.count_nonzero, parts)))
+        for part in parts:
+            rows, positive = rows + part.size, positive + int(np.count_nonzero(part))
+            size = rows - self._ends[-1][0]
+            if size >= self._size:
+                self._ends.append((rows, positive))
+            if len(self._ends) > MAX_PARTS:
+                self._ends, self._size = self._ends[::2], 2 * max(self._size, size)
 
     def pack(self) -> tuple[Any, dict[str, NDArray[Any]]]:
         """Return the counts as JSON and arrays."""
-        known = self._rows, self._changes, self._last, self._two, self._classes, self._size
-        return [*known, [list(part) for part in self._parts]], {"counts": self._counts, "numbers": self._numbers.sums}
+        known = [self._classes, self._changes, [list(end) for end in self._ends], self._size]
+        return known, {"counts": self._counts, "sums": self._sums}
 
     def unpack(self, known: Any, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Replace the counts by those that :meth:`pack` returned."""
-        self._rows, self._changes, self._last, self._two, self._classes, self._size, self._parts = known
-        self._counts, self._numbers.sums = arrays["counts"].astype(np.int64), np.array(arrays["numbers"])
+        self._classes, self._changes, self._ends, self._size = known
+        self._counts, self._sums = arrays["counts"].astype(np.int64), np.array(arrays["sums"])
 
     def warning(self, classes: int | None = None, remedies: Remedies | None = None) -> str | None:
         """Return a warning if labels are sorted, or if the last rows have far more or fewer positive ones.
@@ -118,25 +117,25 @@ class LabelOrder(Observer):
         classes : the number of classes of the model; None for two classes, or numbers
         remedies : what to advise; None for arguments of :func:`forel.train`
         """
-        remedies = Remedies() if remedies is None else remedies
-        if self._shuffled:
+        remedies, rows = Remedies() if remedies is None else remedies, int(self._sums[0])
+        if self._shuffled or rows < MIN_ROWS:
             return None
-        if not self._classes or not (self._two or classes):
-            return None if classes else self._numbers.warning(remedies)
-        if self._rows < MIN_ROWS:
-            return None
-        expected = self._rows - float(np.square(self._counts / self._rows).sum()) * self._rows
+        two = self._classes and not self._counts[3:].any()
+        if not self._classes or not (two or classes):
+            return None if classes else self._correlation(remedies)
+        expected = rows - float(np.square(self._counts / rows).sum()) * rows
         if self._changes >= MAX_SHARE_OF_CHANGES * expected or expected < 10:
-            return (self._difference(remedies) or self._numbers.warning(remedies)) if self._two else None
+            return (self._difference(rows, remedies) or self._correlation(remedies)) if two else None
         return (
-            f"labels are sorted: {counted(self._changes, 'change')} in {self._rows:,} rows, where random order has "
+            f"labels are sorted: {counted(self._changes, 'change')} in {rows:,} rows, where random order has "
             f"about {expected:,.0f}; {remedies.shuffle} learns in random order"
         )
 
-    def _difference(self, remedies: Remedies) -> str | None:
+    def _difference(self, rows: int, remedies: Remedies) -> str | None:
         """Return a warning if the last quarter of the rows has far more or fewer positive labels than the first."""
-        (n, p), (m, q) = self._end(self._parts), self._end(self._parts[::-1])
-        if n + m > self._rows:  # too few parts
+        n, p = next((end for end in self._ends if 4 * end[0] >= rows), (rows, 0))
+        m, q = next(((rows - n, self._counts[2] - p) for n, p in self._ends[::-1] if 4 * (rows - n) >= rows), (rows, 0))
+        if n + m > rows:  # too few parts
             return None
         first, last, both = p / n, q / m, (p + q) / (n + m)
         error = math.sqrt(both * (1 - both) * (1 / n + 1 / m))
@@ -149,61 +148,16 @@ class LabelOrder(Observer):
             f"{first:.3g}; {remedies.shuffle} learns in random order{share}"
         )
 
-    def _end(self, parts: list[tuple[int, int]]) -> tuple[int, int]:
-        """Return the rows and positive labels of the first parts, with a quarter of all rows."""
-        rows = positive = 0
-        for n, p in parts:
-            if rows and 4 * rows >= self._rows:
-                break
-            rows, positive = rows + n, positive + p
-        return rows, positive
-
-
-class Correlations:
-    """The correlation of labels with those before them, and with the numbers of their rows.
-
-    >>> found = Correlations()
-    >>> found.add(np.arange(500.0))
-    >>> [round(value, 2) for value in found.values()]
-    [0.99, 1.0]
-    """
-
-    def __init__(self) -> None:
-        # Rows, the first label, and the last one. Of labels less the first: themselves, squares, products with the one
-        # before, and with the number of the row.
-        self.sums = np.zeros(7)
-
-    @property
-    def rows(self) -> int:
-        """The number of labels."""
-        return int(self.sums[0])
-
-    def add(self, labels: NDArray[np.float64]) -> None:
-        """Add labels, none of which is missing."""
-        if not self.rows:
-            self.sums[1:3] = labels[0]
-        rows, first, last, *_ = self.sums.tolist()
-        centered, numbers = labels - first, np.arange(rows, rows + labels.size)
-        before = np.append(last - first, centered[:-1])
-        self.sums[3:] += centered.sum(), centered @ centered, centered @ before, centered @ numbers
-        self.sums[0], self.sums[2] = rows + labels.size, labels[-1]
-
-    def values(self) -> tuple[float, float]:
-        """Return both correlations; 0 where labels are equal."""
-        n, _, _, total, squares, products, numbers = self.sums.tolist()
-        mean = total / max(n, 1)
+    def _correlation(self, remedies: Remedies) -> str | None:
+        """Return a warning if labels correlate with those before or with their rows, and losses are reported."""
+        n, _, _, total, squares, products, numbers = self._sums.tolist()
+        mean = total / n
         variance = squares - n * mean**2
-        if not variance > 1e-12 * squares:
-            return 0.0, 0.0
-        trend = (numbers - n * mean * (n - 1) / 2) / math.sqrt(variance * (n**3 - n) / 12)
-        return (products - n * mean**2) / variance, trend
-
-    def warning(self, remedies: Remedies) -> str | None:
-        """Return a warning if one of them is large, and losses of the run are reported."""
-        if self.rows < MIN_ROWS or remedies.holdout_after is None:
+        if remedies.holdout_after is None or not variance > 1e-12 * squares:
             return None
-        before, trend = self.values()
-        if not max(before, abs(trend)) >= max(MIN_CORRELATION, MIN_ERRORS / math.sqrt(self.rows)):
+        before = (products - n * mean**2) / variance
+        trend = (numbers - n * mean * (n - 1) / 2) / math.sqrt(variance * (n**3 - n) / 12)
+        if not max(before, abs(trend)) >= max(MIN_CORRELATION, MIN_ERRORS / math.sqrt(n)):
             return None
         return (
             f"labels follow one another (correlation {before:.2f} with the label before, {trend:.2f} with the number "

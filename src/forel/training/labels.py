@@ -4,8 +4,9 @@ import math
 import os
 import shlex
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,16 @@ from forel.data.features.kinds import SeenColumns
 from forel.data.features.rows import drop_rows
 from forel.learner.settings import Settings
 from forel.losses import Interval
+from forel.losses.links import Probability, Sign, SoftmaxLink
+from forel.training.metrics import label_kind
 from forel.training.passes import Passes
 from forel.training.run import Transform
+from forel.validation import refuse
 
-__all__ = ["EncodeLabels", "LabelEncoder", "label_kind"]
+__all__ = ["EncodeLabels", "LabelEncoder", "count_classes"]
 
 SHOWN = 8  # columns in a message
+FIRST = 10_000  # rows whose classes are counted, if their number is not given
 MAX_ROUNDING = 1e-3  # error of labels in float32, as a fraction of their spread
 EXPECTED = {
     "probability": "0 and 1 (or numbers between), or -1 and 1",
@@ -31,16 +36,6 @@ REMEDY = (
     "classes (--classes) has more than two, positive (--positive) names one of a column against all others, "
     "loss squared (--loss squared) predicts numbers"
 )
-
-
-def label_kind(settings: Settings) -> str:
-    """Return the kind of labels of a loss: "probability", "sign" or "number".
-
-    >>> label_kind(Settings("hinge"))
-    'sign'
-    """
-    probabilities = settings.loss_function.link.probabilities
-    return "sign" if settings.signed else "probability" if probabilities else "number"
 
 
 class LabelEncoder:
@@ -127,45 +122,25 @@ class LabelEncoder:
             return "a class" if missing else f"{count}{remedy}"
         if self.kind == "number":
             return self.domain.expected
-        as_before = "" if self.negative is None else " as before"
+        as_before = "" if self.negative is None or missing else " as before"
         expected = ("-1 or 1" if self.negative == -1.0 else EXPECTED[self.kind]) + as_before
         remedy = ", which the model was trained with" if self.trained else f"; {REMEDY}"
         return expected if missing else f"{expected}{remedy}"
 
 
-class Rounding:
-    """How much numbers lose where a model, whose numbers are float32, learns them.
+def rounding_warning(labels: NDArray[Any]) -> str | None:
+    """Return a warning if float32, which a model learns, changes labels by more than a thousandth of their spread.
 
-    >>> found = Rounding()
-    >>> found.add(np.tile([10000009.6, 10000000.4], 50))
-    >>> found.warning()[:72]
+    >>> rounding_warning(np.tile([10000009.6, 10000000.4], 50))[:72]
     "labels: rounding them to the model's float32 changes them by 0.4 on aver"
     """
-
-    def __init__(self) -> None:
-        # Labels, and the first of them; of labels less the first: the sum, squares and squared rounding errors.
-        self.sums = np.zeros(5)
-
-    def add(self, labels: NDArray[Any]) -> None:
-        """Add labels."""
-        if labels.size and labels.dtype == np.float64:
-            if not self.sums[0]:
-                self.sums[1] = labels[0]
-            centered, lost = labels - self.sums[1], labels - labels.astype(np.float32)
-            self.sums += np.array([labels.size, 0.0, centered.sum(), centered @ centered, lost @ lost])
-
-    def warning(self) -> str | None:
-        """Return a warning if the root of the mean squared error is more than a thousandth of the spread."""
-        rows, first, total, squares, lost = self.sums.tolist()
-        spread = math.sqrt(max(squares - total**2 / max(rows, 1), 0.0) / max(rows, 1))
-        error = math.sqrt(lost / max(rows, 1))
-        if not error > MAX_ROUNDING * spread or not spread:
-            return None
-        return (
-            f"labels: rounding them to the model's float32 changes them by {error:.2g} on average, which is "
-            f"{100 * error / spread:.2g} % of their spread of {spread:.2g}; "
-            f"subtract a constant, such as {first:.9g}"
-        )
+    error = math.sqrt(np.mean((labels - labels.astype(np.float32)) ** 2)) if labels.size else 0.0
+    if not error or not error > MAX_ROUNDING * (spread := float(labels.std())) > 0:
+        return None
+    return (
+        f"labels: rounding them to the model's float32 changes them by {error:.2g} on average, which is "
+        f"{100 * error / spread:.2g} % of their spread of {spread:.2g}; subtract a constant, such as {labels[0]:.9g}"
+    )
 
 
 class EncodeLabels(Transform):
@@ -183,8 +158,8 @@ class EncodeLabels(Transform):
     def __init__(self, settings: Settings, classes: int | None, passes: Passes, trained: bool = False) -> None:
         self._settings, self._classes, self._passes, self._trained = settings, classes, passes, trained
         self._negative: float | None = None
-        self._rounding = Rounding()
         self._encoder: LabelEncoder | None = None
+        self._begun = False
 
     def begin(self, pass_number: int) -> None:
         """Start with the label of the negative class that the pass has found so far."""
@@ -194,28 +169,29 @@ class EncodeLabels(Transform):
         self._encoder = LabelEncoder(self._settings, problems, *given)
 
     def end(self, pass_number: int, last: bool) -> None:
-        """Forget the label of the negative class, and warn of labels that lose digits."""
+        """Forget the label of the negative class."""
         self._negative = None
-        if pass_number == 1 and (message := self._rounding.warning()) is not None:
-            warnings.warn(message, UserWarning, stacklevel=2)
 
     def __call__(self, block: Block) -> Block:
-        """Return a block with encoded labels, without rows of invalid ones."""
+        """Return a block with encoded labels, without rows of invalid ones; warn if labels of the first lose digits."""
         assert self._encoder is not None
         labels, valid = self._encoder.encode(block)
         self._negative = self._encoder.negative
+        if self._encoder.kind == "number" and not self._begun:
+            message = rounding_warning(labels if valid is None else labels[valid])
+            if message is not None:
+                warnings.warn(message, UserWarning, stacklevel=2)
+        self._begun = True
         encoded = replace(block, labels=labels)
-        if self._encoder.kind == "number":
-            self._rounding.add(labels if valid is None else labels[valid])
         return encoded if valid is None else drop_rows(encoded, np.flatnonzero(~valid))
 
     def pack(self) -> tuple[Any, dict[str, NDArray[Any]]]:
-        """Return the label of the negative class, and how much labels lose."""
-        return self._negative, {"rounding": self._rounding.sums}
+        """Return the label of the negative class."""
+        return [self._negative], {}
 
     def unpack(self, known: Any, arrays: Any) -> None:
         """Continue with the label of the negative class."""
-        self._negative, self._rounding.sums = known, np.array(arrays["rounding"])
+        (self._negative,) = known
 
 
 def _columns(block: Block, seen: SeenColumns | None) -> str:
@@ -226,3 +202,33 @@ def _columns(block: Block, seen: SeenColumns | None) -> str:
     more = ", ..." if len(names) > SHOWN else ""
     peek = f" (forel peek {shlex.quote(block.file)} suggests one)" if os.path.isfile(block.file) else ""
     return f", one of {', '.join(names[:SHOWN])}{more}{peek}"
+
+
+def count_classes(passes: Passes, settings: Settings, blocks: Iterator[Block]) -> tuple[int | None, Iterator[Block]]:
+    """Return the number of classes to learn, None for one margin; and all blocks, of which the first may be read.
+
+    Parameters
+    ----------
+    passes : the source, with the option ``classes`` and those that reading has found
+    settings : with the loss
+    blocks : of the first pass
+    """
+    classes = passes.classes
+    given, first_blocks, rows = passes.options.classes, list[Block](), 0
+    count = given if isinstance(given, int) else len(given) if isinstance(given, tuple) else None
+    if count is None:
+        # After the first block it is known whether there are classes.
+        while (classes.names or not rows) and rows < FIRST and (more := next(blocks, None)) is not None:
+            first_blocks.append(more)
+            rows += len(more)
+        if classes.names:
+            # Numbers are in the order of first appearance, so that the largest one counts the classes before it.
+            labels = np.concatenate([block.labels for block in first_blocks])[:FIRST]
+            count = 1 + int(np.nanmax(labels, initial=0))
+    if count is not None and not isinstance(settings.loss_function.link, Probability | Sign | SoftmaxLink):
+        expected = "logistic, hinge, squared_hinge or softmax, because labels are classes"
+        raise refuse("loss", settings.loss_function.name, expected)
+    if count is not None and count < 2:
+        expected = "at least two; classes (--classes) has their number, or all names"
+        raise refuse("label", f"one class in the first {FIRST:,} rows", expected)
+    return count, chain(first_blocks, blocks)

@@ -8,29 +8,38 @@ and limits the digits that are printed. How much the area would vary between sam
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from forel.data.labels import padded_names
+from forel.learner.settings import Settings
 from forel.losses import MarginLoss
+from forel.losses.links import Link, Normalized
 from forel.losses.margin import Mixing
+from forel.losses.sigmoid import log_normalized
 from forel.markup import number_text
+from forel.store.serving import class_link, number_of_classes
+from forel.training.run import Observer, Step
 from forel.training.thresholds import Thresholds
 
 __all__ = [
     "LIMIT",
     "CalibrationBin",
+    "ClassMetrics",
+    "Measures",
     "Metrics",
     "Report",
     "RowScores",
-    "RunningTotals",
     "StreamMetrics",
     "Totals",
     "auc_standard_error",
     "format_auc",
+    "label_kind",
+    "metrics_for",
     "roc_auc",
 ]
 
@@ -92,8 +101,9 @@ def auc_standard_error(negative: Floats, positive: Floats) -> float | None:
 class Totals(NamedTuple):
     """Rows, the sum of their importances, and the sum of their losses.
 
-    >>> Totals.of([3, 3.0, 1.5]).mean
-    0.5
+    >>> totals = Totals.of([3, 3.0, 1.5])
+    >>> totals.mean, totals.since(Totals(1, 2.0, 1.0)).mean
+    (0.5, 0.5)
     """
 
     rows: int
@@ -105,38 +115,14 @@ class Totals(NamedTuple):
         """Return the totals of sums, of which these are the first."""
         return cls(int(sums[0]), float(sums[1]), float(sums[2]))
 
+    def since(self, before: "Totals") -> "Totals":
+        """Return the totals of the rows that were added to others."""
+        return Totals.of([now - then for now, then in zip(self, before, strict=True)])
+
     @property
     def mean(self) -> float:
         """The mean loss; NaN without rows."""
         return self.loss / self.weight if self.weight else math.nan
-
-
-class RunningTotals:
-    """The first sums of metrics, without a report, which takes milliseconds.
-
-    Parameters
-    ----------
-    sums : rows, importance, loss, and others; an array that its owner changes in place
-
-    >>> sums = np.array([2.0, 2.0, 1.0])
-    >>> running = RunningTotals(sums)
-    >>> sums += 3, 3.0, 1.5
-    >>> running.total.mean, running.recent().mean
-    (0.5, 0.5)
-    """
-
-    def __init__(self, sums: Floats) -> None:
-        self._sums, self._before = sums, sums.copy()
-
-    @property
-    def total(self) -> Totals:
-        """The sums of all rows."""
-        return Totals.of(self._sums)
-
-    def recent(self) -> Totals:
-        """Return the sums of the rows added since the previous call."""
-        before, self._before = self._before, self._sums.copy()
-        return Totals.of(self._sums - before)
 
 
 BINS, LIMIT = 1 << 16, 16.0
@@ -219,32 +205,29 @@ class Report:
     def lines(self, loss_name: str) -> list[tuple[str, str, str]]:
         """Return (field, title, formatted value) of each metric that is defined; ``loss_name`` is the loss's title."""
         loss = (loss_name, self.loss) if self.deviance is None else ("Poisson deviance", self.deviance)
-        lines = [("rows", "rows", f"{self.rows:,}")]
-        if self.weighted:
-            lines.append(("weight", "sum of importances", number_text(self.weight)))
+        four = "{:.4f}".format
+        shown: dict[str, tuple[str, Callable[[Any], str]]] = {
+            "rows": ("rows", "{:,}".format),
+            "weight": ("sum of importances", number_text),
+            "loss": (loss[0], lambda _: number_text(loss[1], decimals=6)),
+            "entropy": ("normalized entropy", four),
+            "auc": ("AUC", lambda auc: format_auc(auc, self.auc_error or 0.0)),
+            "auc_se": ("AUC, std. error", "{:.2g}".format),
+            "calibration": ("calibration ratio", four),
+            "accuracy": ("accuracy", four),
+            "baseline_accuracy": ("accuracy of the commonest class", four),
+            "rmse": ("RMSE", number_text),
+            "mae": ("MAE", number_text),
+            "baseline_rmse": ("RMSE of the mean label", number_text),
+            "r2": ("R²", lambda r2: f"{r2:.4f}" if r2 > -1000 else f"{r2:.4g}"),
+            "mean_label": ("mean label", number_text),
+            "mean_prediction": ("mean prediction", number_text),
+        }
+        if not self.weighted:
+            del shown["weight"]
         # The loss is not a number without rows, or if none has a positive importance.
-        lines.append(("loss", loss[0], number_text(loss[1], decimals=6)))
-        if self.entropy is not None:
-            lines.append(("entropy", "normalized entropy", f"{self.entropy:.4f}"))
-        if self.auc is not None:
-            lines.append(("auc", "AUC", format_auc(self.auc, self.auc_error or 0.0)))
-        if self.auc_se is not None:
-            lines.append(("auc_se", "AUC, std. error", f"{self.auc_se:.2g}"))
-        if self.calibration is not None:
-            lines.append(("calibration", "calibration ratio", f"{self.calibration:.4f}"))
-        if self.accuracy is not None:
-            lines.append(("accuracy", "accuracy", f"{self.accuracy:.4f}"))
-        if self.baseline_accuracy is not None:
-            lines.append(("baseline_accuracy", "accuracy of the commonest class", f"{self.baseline_accuracy:.4f}"))
-        if self.rmse is not None and self.mae is not None:
-            lines += [("rmse", "RMSE", number_text(self.rmse)), ("mae", "MAE", number_text(self.mae))]
-        if self.baseline_rmse is not None:
-            lines.append(("baseline_rmse", "RMSE of the mean label", number_text(self.baseline_rmse)))
-        if self.r2 is not None:
-            lines.append(("r2", "R²", f"{self.r2:.4f}" if self.r2 > -1000 else f"{self.r2:.4g}"))
-        means = (("mean_label", self.mean_label), ("mean_prediction", self.mean_prediction))
-        known = ((field, value) for field, value in means if value is not None and not math.isnan(value))
-        return [*lines, *((field, field.replace("_", " "), number_text(value)) for field, value in known)]
+        known = {name: value for name in shown if (value := getattr(self, name)) == value or name == "loss"}
+        return [(name, shown[name][0], shown[name][1](value)) for name, value in known.items() if value is not None]
 
 
 class RowScores(NamedTuple):
@@ -255,32 +238,6 @@ class RowScores(NamedTuple):
     weights: NDArray[Any]
     losses: NDArray[Any]
     predictions: NDArray[Any]
-
-
-class StreamMetrics(Protocol):
-    """Metrics that are accumulated over a stream of predictions: :class:`Metrics`, or those of several classes."""
-
-    running: RunningTotals
-
-    def add(self, margins: ArrayLike, labels: ArrayLike, importance: ArrayLike | None = None) -> RowScores:
-        """Add rows, and return what each of them adds."""
-        ...
-
-    def report(self) -> Report:
-        """Return the metrics of all rows."""
-        ...
-
-    def summary(self, sums: Floats, bins: Floats) -> Report:
-        """Return the report of sums over rows, and of a histogram of margins."""
-        ...
-
-    def pack(self) -> dict[str, Floats]:
-        """Return the totals as arrays."""
-        ...
-
-    def unpack(self, arrays: Mapping[str, Floats]) -> None:
-        """Replace the totals by those that :meth:`pack` returned."""
-        ...
 
 
 class Metrics:
@@ -298,11 +255,8 @@ class Metrics:
     >>> total = metrics.report()
     >>> round(total.loss, 4), round(total.entropy, 4), total.auc, round(total.calibration, 3)
     (0.4019, 0.5798, 1.0, 1.136)
-    >>> metrics.running.recent().rows
+    >>> metrics.total.rows
     4
-    >>> _ = metrics.add([1.0], [0])
-    >>> metrics.running.recent().rows, metrics.running.total.rows
-    (1, 5)
     """
 
     def __init__(self, loss: MarginLoss | Any, kind: str = "probability") -> None:
@@ -314,7 +268,11 @@ class Metrics:
         # Of regression: squared and absolute errors, labels and their squares after subtracting the first label, that
         # label, and least losses. Of classes: how far labels are from 0 and 1. Last, how far importances are from 1.
         self._errors = np.zeros(7)
-        self.running = RunningTotals(self._sums)
+
+    @property
+    def total(self) -> Totals:
+        """The first sums, without a report, which takes milliseconds."""
+        return Totals.of(self._sums)
 
     def add(self, margins: ArrayLike, labels: ArrayLike, importance: ArrayLike | None = None) -> RowScores:
         """Add rows, and return what each of them adds."""
@@ -366,7 +324,6 @@ class Metrics:
         self._bins[:] = 0
         self._bins[:, arrays["used"].astype(np.int64)] = arrays["bins"]
         self._errors[:] = arrays["errors"]
-        self.running = RunningTotals(self._sums)  # recent rows are those after these
 
     def report(self) -> Report:
         """Return the metrics of all rows."""
@@ -378,9 +335,129 @@ class Metrics:
             return replace(report, auc_se=auc_standard_error(bins[0] - bins[1], bins[1])) if once else report
         if not report.weight > 0 or np.isnan(errors[:5]).any():
             return report
-        least = float(errors[5] / sums[1]) if hasattr(self.loss, "saturated") else math.nan
-        deviance = max(2 * (report.loss - least), 0.0) if math.isfinite(least) else None
-        return replace(report, **_errors(errors[:5], sums[1]), deviance=deviance)
+        squared, absolute, label, label_squared, _, least, _ = (errors / sums[1]).tolist()
+        known = hasattr(self.loss, "saturated") and math.isfinite(least)
+        variance = max(label_squared - label**2, 0.0)
+        return replace(
+            report,
+            rmse=math.sqrt(max(squared, 0.0)),
+            mae=absolute,
+            baseline_rmse=math.sqrt(variance),
+            r2=1 - squared / variance if variance > 0 else None,
+            deviance=max(2 * (report.loss - least), 0.0) if known else None,
+        )
+
+
+class ClassMetrics:
+    """Accumulated metrics of several classes.
+
+    Parameters
+    ----------
+    settings : settings of the model, with its loss
+    link : from margins to probabilities of classes, or to the class
+    count : number of classes
+    names : names of the classes; a list may grow to this number
+
+    >>> from forel.losses.links import SoftmaxLink
+    >>> metrics = ClassMetrics(Settings("softmax"), SoftmaxLink(), 2, ["cat", "dog"])
+    >>> _ = metrics.add([[2.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [0, 1, 1])
+    >>> found = metrics.report()
+    >>> round(found.loss, 3), round(found.accuracy, 3), found.confusion
+    (0.584, 0.667, ((1.0, 0.0), (1.0, 1.0)))
+    """
+
+    def __init__(self, settings: Settings, link: Link, count: int, names: Sequence[str]) -> None:
+        self.settings, self.link, self.count, self.names = settings, link, count, names
+        self._sums = np.zeros(4)  # rows, weight, loss, and how far importances are from 1
+        self._confusion = np.zeros((count, count))
+
+    @property
+    def total(self) -> Totals:
+        """The first sums."""
+        return Totals.of(self._sums)
+
+    def add(self, margins: ArrayLike, labels: ArrayLike, importance: ArrayLike | None = None) -> RowScores:
+        """Add rows, a margin for each class and the number of the class, and return what each of them adds."""
+        m, y = np.asarray(margins, np.float64), np.asarray(labels).astype(np.int64)
+        w = np.ones(y.size) if importance is None else np.asarray(importance, np.float64)
+        if m.shape != (y.size, self.count) or w.shape != y.shape:
+            raise ValueError(f"margins: got shape {m.shape}, expected {(y.size, self.count)}, a number for each class")
+        predicted, losses = m.argmax(axis=1), self._losses(m, y)
+        np.add.at(self._confusion, (y, predicted), w)
+        for k, parts in enumerate((w > 0, w, w * losses, np.abs(w - 1) * (w > 0))):
+            # A cumulative sum adds in order, so that the total does not depend on blocks.
+            self._sums[k] = np.cumsum(np.append(self._sums[k], parts))[-1]
+        return RowScores(np.zeros(y.size), y, w, losses, (predicted == y).astype(np.float64))
+
+    def summary(self, sums: Floats, bins: Floats) -> Report:
+        """Return the report of sums of rows, weight, loss, label and right predictions."""
+        rows, weight, loss, _, right = sums.tolist()
+        mean: Any = (lambda total: total / weight) if weight > 0 else (lambda total: math.nan)
+        return Report(int(rows), weight, mean(loss), None, accuracy=mean(right))
+
+    def _losses(self, margins: Floats, labels: NDArray[np.int64]) -> Floats:
+        from scipy.special import log_expit
+
+        if self.link.probabilities:
+            logs = log_normalized(log_expit(margins) if isinstance(self.link, Normalized) else margins)
+            return np.asarray(-logs[np.arange(labels.size), labels])
+        is_class = labels[:, None] == np.arange(self.count)
+        targets = np.where(is_class, 1.0, -1.0 if self.settings.signed else 0.0)
+        losses: Floats = np.sum(self.settings.loss_function(margins, targets), axis=1)
+        return losses
+
+    def pack(self) -> dict[str, Floats]:
+        """Return the totals as arrays."""
+        return {"sums": self._sums.copy(), "confusion": self._confusion.ravel()}
+
+    def unpack(self, arrays: Mapping[str, Floats]) -> None:
+        """Replace the totals by the result of :meth:`pack`."""
+        self._sums[:], self._confusion[:] = arrays["sums"], arrays["confusion"].reshape(self._confusion.shape)
+
+    def report(self) -> Report:
+        """Return the metrics of all rows."""
+        sums, confusion = self._sums, self._confusion
+        rows, weight, loss, weighted = sums.tolist()
+        mean: Any = (lambda total: float(total) / weight) if weight > 0 else (lambda total: math.nan)
+        shares = confusion.sum(axis=1) / weight if weight > 0 else np.zeros(self.count)
+        base = -float(np.sum(shares[shares > 0] * np.log(shares[shares > 0])))
+        return Report(
+            rows=int(rows),
+            weight=weight,
+            loss=mean(loss),
+            entropy=mean(loss) / base if base > 0 and self.link.probabilities else None,
+            accuracy=mean(np.trace(confusion)),
+            baseline_accuracy=mean(weight * shares.max()),
+            classes=padded_names(self.names, self.count),
+            confusion=tuple(map(tuple, confusion.tolist())),
+            weighted=weighted > 0,
+        )
+
+
+StreamMetrics = Metrics | ClassMetrics
+
+
+def label_kind(settings: Settings) -> str:
+    """Return the kind of labels of a loss: "probability", "sign" or "number".
+
+    >>> label_kind(Settings("hinge"))
+    'sign'
+    """
+    probabilities = settings.loss_function.link.probabilities
+    return "sign" if settings.signed else "probability" if probabilities else "number"
+
+
+def metrics_for(settings: Settings, model: Any, names: Sequence[str] = ()) -> StreamMetrics:
+    """Return empty metrics for predictions of a model.
+
+    >>> from forel.learner.learner import Learner
+    >>> metrics_for(Settings("hinge"), Learner(4, Settings("hinge"))).kind
+    'sign'
+    """
+    link, count = class_link(model), number_of_classes(model)
+    if link is None or count is None:
+        return Metrics(settings.loss_function, label_kind(settings))
+    return ClassMetrics(settings, link, count, names)
 
 
 def _floats(values: ArrayLike, single: bool = True) -> NDArray[Any]:
@@ -394,18 +471,6 @@ def _check_lengths(rows: int, **columns: Floats) -> None:
     for name, column in columns.items():
         if column.shape != (rows,):
             raise ValueError(f"{name}: got shape {column.shape}, expected one number for each of {rows} labels")
-
-
-def _errors(sums: Floats, weight: float) -> dict[str, Any]:
-    """Return the metrics of regression."""
-    squared, absolute, label, label_squared, _ = (sums / weight).tolist()
-    variance = max(label_squared - label**2, 0.0)
-    return {
-        "rmse": math.sqrt(max(squared, 0.0)),
-        "mae": absolute,
-        "baseline_rmse": math.sqrt(variance),
-        "r2": 1 - squared / variance if variance > 0 else None,
-    }
 
 
 def _report(kind: str, sums: Floats, bins: Floats) -> Report:
@@ -440,3 +505,58 @@ def _calibration_table(bins: Floats, parts: int = 10) -> tuple[CalibrationBin, .
 
 def _xlogx(x: float) -> float:
     return x * math.log(x) if x > 0 else 0.0
+
+
+class Measures(Observer):
+    """Metrics of the rows learned from in each pass, and of the rows held out in the last one.
+
+    Parameters
+    ----------
+    new_metrics : returns empty metrics
+    """
+
+    name = "metrics"
+
+    def __init__(self, new_metrics: Callable[[], StreamMetrics]) -> None:
+        self._new = new_metrics
+        self.progressive, self.holdout = new_metrics(), new_metrics()
+        self.finished: list[StreamMetrics] = []  # of the rows learned from, in earlier passes
+        self.last_holdout = self.holdout
+        # Of the last block: the rows learned from, and those held out.
+        self.scores: RowScores | None = None
+        self.held_out_scores: RowScores | None = None
+
+    def after_block(self, step: Step) -> None:
+        """Add the rows of a block."""
+        block, some = step.block, step.learned
+        self.scores = self.progressive.add(step.margins[some], block.labels[some], block.importance[some])
+        if (out := block.held_out) is not None:
+            self.held_out_scores = self.holdout.add(step.margins[out], block.labels[out], block.importance[out])
+
+    def end(self, pass_number: int, last: bool) -> None:
+        """Keep the metrics of a pass, and start those of the next one."""
+        self.finished.append(self.progressive)
+        self.last_holdout = self.holdout
+        self.progressive, self.holdout = self._new(), self._new()
+
+    @property
+    def first(self) -> StreamMetrics:
+        """The metrics of the rows learned from in the first pass."""
+        return self.finished[0] if self.finished else self.progressive
+
+    def reports(self) -> tuple[Report, ...]:
+        """Return the metrics of the rows learned from in each pass that has ended."""
+        return tuple(one.report() for one in self.finished)
+
+    def pack(self) -> tuple[Any, dict[str, Floats]]:
+        """Return the state as JSON and arrays."""
+        each = [*self.finished, self.progressive, self.holdout]
+        arrays = {f"{k}.{name}": array for k, one in enumerate(each) for name, array in one.pack().items()}
+        return len(self.finished), arrays
+
+    def unpack(self, known: Any, arrays: Mapping[str, Floats]) -> None:
+        """Replace the state by one that :meth:`pack` returned."""
+        each = [self._new() for _ in range(known + 2)]
+        for k, one in enumerate(each):
+            one.unpack({name: arrays[f"{k}.{name}"] for name in one.pack()})
+        *self.finished, self.progressive, self.holdout = each

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -15,7 +16,6 @@ from forel.data.labels import LabelWords, padded_names
 from forel.learner.contributions import MixtureExplanation
 from forel.learner.keyed import ONE_KEY, KeyedModels
 from forel.learner.locking import reading
-from forel.learner.loss_floor import LossFloor
 from forel.learner.rows import CoalescedRows
 from forel.learner.settings import Settings
 from forel.losses.labels import Interval
@@ -28,12 +28,12 @@ from forel.store.explaining import Explanation, explain
 from forel.store.header import damaged, settings_from_json, validated_extra
 from forel.store.named_rows import NamedRows, named_rows
 from forel.store.named_weights import MOMENTS, NamedWeight, largest_values, largest_weights
-from forel.store.row_scores import NewKeys, RowReader
+from forel.store.row_reader import NewKeys, RowReader
 from forel.store.saving import read_model, write_model
 from forel.store.serving import ServingModel, class_link, number_of_classes
 from forel.training.labels import LabelEncoder
-from forel.training.options import model_options, updated_options
-from forel.training.scoring import evaluate_model, predict_rows
+from forel.training.scoring import evaluate_model, predict_blocks, prediction_link
+from forel.training.start import model_options, updated_options
 from forel.training.statements import coverage_of
 from forel.validation import Unsupported, refuse
 
@@ -117,22 +117,11 @@ class Model:
         learner: Any,
         training: "Training",
         names: Names | None = None,
-        reading: Mapping[str, Any] | None = None,
-        schema: Mapping[str, Any] | None = None,
-        others: Mapping[str, Any] | None = None,
+        extra: Mapping[str, Any] = MappingProxyType({}),
     ) -> "Model":
-        """Return the result of training.
-
-        Parameters
-        ----------
-        learner, training, names : as above
-        reading : read options of the rows, for rows to predict
-        schema : kind, range and share of missing values of each column
-        others : extra content of the model that training started from
-        """
-        own = {"reading": dict(reading or {}), **({"schema": dict(schema)} if schema else {})}
+        """Return the result of training; ``extra`` is the content to store with it, besides what was measured."""
         arrays = {} if training.moments is None else {MOMENTS: training.moments}
-        return cls(learner, {**(others or {}), **own, **training.extra}, names, arrays=arrays, training=training)
+        return cls(learner, {**extra, **training.extra}, names, arrays=arrays, training=training)
 
     def __model__(self) -> "Model":
         return self
@@ -247,8 +236,16 @@ class Model:
         >>> (model.predict([{"site": "news"}, {"site": "shop"}]) > 0.5).tolist()
         [True, False]
         """
-        found = predict_rows(self, source, margins, probabilities, threads, reading)
-        return found if interval is None else (found, self.intervals(found, interval))
+        names, link = self.classes, np.asarray if margins else prediction_link(self, probabilities)
+        if self.named_rows is not None:
+            parts = [link(self.margins(source))]
+        else:
+            parts = [link(found) for _, found in predict_blocks(self, source, threads, **reading)]
+        columns = names is not None and (margins or probabilities)
+        kind: Any = np.float32 if names is None or columns else np.array(names).dtype
+        empty: Any = np.zeros((0, len(names or ())) if columns else 0, kind)
+        predictions = np.concatenate(parts).astype(kind, copy=False) if parts else empty
+        return predictions if interval is None else (predictions, self.intervals(predictions, interval))
 
     def intervals(self, predictions: NDArray[Any], level: float | None = None) -> NDArray[np.float64]:
         """Return the ends of the interval around each prediction, within the range of labels of the loss.
@@ -418,37 +415,28 @@ class Model:
     @property
     def certificate(self) -> str | None:
         """The certificate of the last training run; of all rows if the model has learned since; None without one."""
-        found = self._stored_certificate
-        if found is not None:
-            return str(found.get("summary"))
-        return None if (floor := self._loss_floor()) is None else floor.summary()
+        return None if (found := self._certificate) is None else found[0]
 
     @property
     def floor(self) -> dict[str, Any] | None:
         """The numbers behind the certificate; None without one, or without a floor."""
-        found = self._stored_certificate
-        if found is not None:
-            return found.get("floor")
-        return None if (floor := self._loss_floor()) is None else floor.to_json()
+        return None if (found := self._certificate) is None else found[1]
 
     @property
-    def _stored_certificate(self) -> Mapping[str, Any] | None:
-        """The certificate of the last training run, unless the model has learned since."""
-        found = self.extra.get("certificate")
-        if isinstance(self.learner, ServingModel | KeyedModels) or not self.learner.certified:
-            return None
-        return found if isinstance(found, Mapping) and found.get("rounds") == self.learner.rounds else None
-
-    def _loss_floor(self) -> LossFloor | None:
-        """Return the loss floor of all rows; None without certificates."""
-        learner = self.learner
+    def _certificate(self) -> tuple[str, dict[str, Any] | None] | None:
+        """The certificate and its numbers: those of the last training run, unless the model has learned since."""
+        learner, stored = self.learner, self.extra.get("certificate")
         if isinstance(learner, ServingModel | KeyedModels) or not learner.certified:
             return None
+        if isinstance(stored, Mapping) and stored.get("rounds") == learner.rounds:
+            return str(stored.get("summary")), stored.get("floor")
         if learner.n_outputs > 1 and not learner.joint:
             return None
-        hashed, collisions = self.estimator is None, None if self.names is None else self.names.collisions
-        floor: LossFloor = learner.loss_floor()
-        return floor.of_hashed_features(learner.features, learner.used_slots, collisions) if hashed else floor
+        floor = learner.loss_floor()
+        if self.estimator is None:
+            collisions = None if self.names is None else self.names.collisions
+            floor = floor.of_hashed_features(learner.features, learner.used_slots, collisions)
+        return floor.summary(), floor.to_json()
 
     def plot(self, top: int = 20, ax: Any = None) -> Any:
         """Plot the largest contributions of features to a margin as bars, and return matplotlib's axes."""

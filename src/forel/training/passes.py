@@ -3,6 +3,7 @@
 Rows are bitwise the same, from the source or from the cache.
 """
 
+import os
 import warnings
 from collections.abc import Callable, Iterator
 from copy import deepcopy
@@ -13,20 +14,22 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from forel.data import Block, Names, Position, Problems, Reader, ReadOptions, read
-from forel.data.block import BEGINNING
-from forel.data.features.constant import add_constant, record_constant
+from forel.data import Block, Names, Position, Problems, Reader, ReadOptions, concatenate, read
+from forel.data.block import BEGINNING, take_rows
 from forel.data.features.kinds import Kinds
+from forel.data.features.rows import add_constant, record_constant
 from forel.data.labels import ClassNames
 from forel.data.pieces import Workers, ordered_pieces
 from forel.data.pipeline import ordered_blocks
-from forel.data.sources.files import fingerprints, is_one_shot
+from forel.data.sources.files import fingerprints, is_one_shot, single_sources
 from forel.data.sources.row_cache import CacheWriteError, RowCache
 from forel.training.run import Part
 from forel.training.shuffle import ShuffledRows
 from forel.validation import refuse
 
 __all__ = ["Passes"]
+
+FEWEST, MOST, ROWS_PER_KEY = 1 << 14, 1 << 19, 256  # rows of many keys that are learned at a time
 
 T = TypeVar("T")
 
@@ -44,6 +47,8 @@ class Passes(Part):
     workers : read and parse the source elsewhere; None for threads of this process
     shuffle : seed of a random order of rows, another one for each pass; None for the order of the source
     names : records names of features in the first pass; None for none
+    by : the first column of the option ``slices``, of whose values each has a model: blocks are large, so that a key
+        has several rows in one, and every pass reads the source; None for one model
 
     ``problems``, ``kinds`` and ``classes`` are those of the rows read so far.
 
@@ -61,12 +66,14 @@ class Passes(Part):
     workers: Workers | None = None
     shuffle: int | None = None
     names: Names | None = None
+    by: str | None = None
     problems: Problems = field(init=False)
     kinds: Kinds = field(init=False)
     classes: ClassNames = field(init=False)
     _reader: Reader = field(init=False, repr=False)
     _cache: RowCache | None = field(default=None, init=False, repr=False)
     _shuffled: ShuffledRows | None = field(default=None, init=False, repr=False)
+    _keys: set[bytes] = field(default_factory=set, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.name = "source"
@@ -74,8 +81,9 @@ class Passes(Part):
         self.classes = ClassNames(self.options.classes)
         # A cache has no constant feature and no names, so that it serves models with and without.
         self._reader = read(self.source, options=replace(self.options, names=False, constant=False))
-        if self.number > 1 and self.options.tags and is_one_shot(self.source):
-            raise refuse("passes", self.number, "1 for a stream with tags, which can be read only once; give a file")
+        if self.number > 1 and (self.options.tags or self.by) and is_one_shot(self.source):
+            what = "with by (--by) and a stream" if self.by else "for a stream with tags"
+            raise refuse("passes", self.number, f"1 {what}, which can be read only once; give a file")
         if self.shuffle is not None and self.options.tags:
             raise refuse("shuffle", self.shuffle, "None with predictions, which are in the order of the rows")
         if self.shuffle is not None and self.options.slices:
@@ -90,7 +98,7 @@ class Passes(Part):
     @property
     def fingerprint(self) -> dict[str, Any]:
         """Everything that blocks depend on, as JSON; only for sources that are files."""
-        sources = None if is_one_shot(self.source) else fingerprints(self.source)
+        sources = None if is_one_shot(self.source) else fingerprints(self.source, self.options.follow)
         if sources is None:
             expected = "files: a stream cannot be read again"
             raise refuse("checkpoint", "a source that is not files", expected)
@@ -112,15 +120,20 @@ class Passes(Part):
             classes=self.classes,
         )  # fmt: skip
         if self.shuffle is None:
-            blocks = _numbered(self._blocks(pass_number, reader), before)
+            again = self.options.follow and reader.start.blocks
+            blocks = _numbered((self._unread if again else self._blocks)(pass_number, reader, before), before)
         else:
             blocks = self._in_random_order(pass_number, reader)
-        if not self.options.constant:
-            yield from blocks
-        else:
+        if self.options.constant:
             if names is not None:
                 record_constant(names)
-            yield from (add_constant(block, reader.options.bits) for block in blocks)
+            blocks = (add_constant(block, reader.options.bits) for block in blocks)
+        yield from blocks if self.by is None else self._grouped(blocks, start == BEGINNING)
+
+    @property
+    def _size(self) -> int:
+        """The size of a file that grows; 0 for others, which do not change."""
+        return os.path.getsize(single_sources(self.source)[0]) if self.options.follow else 0
 
     def check(self, rows: int) -> None:
         """Raise if the first pass had no rows."""
@@ -131,16 +144,35 @@ class Passes(Part):
 
     def pack(self) -> tuple[Any, dict[str, Any]]:
         """Return problems, kinds of columns and classes found so far, as JSON; a checkpoint stores names itself."""
-        problems = {"count": self.problems.count, "messages": self.problems.messages}
-        return {"problems": problems, "kinds": self.kinds.pack(), "classes": self.classes.names}, {}
+        problems = {name: getattr(self.problems, name) for name in ("count", "messages", "warnings")}
+        known = {"problems": problems, "kinds": self.kinds.pack(), "classes": self.classes.pack()}
+        return {**known, "size": self._size}, {}
 
     def unpack(self, known: Any, arrays: Any) -> None:
         """Continue with what :meth:`pack` returned."""
-        self.problems.count, self.problems.messages = known["problems"]["count"], list(known["problems"]["messages"])
+        if (size := self._size) < known["size"]:
+            expected = f"at least the {known['size']:,} it had before; or start again without resume"
+            raise refuse("resume", f"{self.source} of {size:,} bytes", expected)
+        for name, value in known["problems"].items():
+            setattr(self.problems, name, value)
         self.kinds = Kinds.unpack(known["kinds"])
-        self.classes.restore(known["classes"])
+        self.classes.restore(**known["classes"])
 
-    def _blocks(self, pass_number: int, reader: Reader) -> Iterator[Block]:
+    def _unread(self, pass_number: int, reader: Reader, before: int) -> Iterator[Block]:
+        """Yield what follows the first rows of a file that grows, whose blocks are others each time it is read."""
+        line, first = 0, Problems("later")  # of rows before, which are known
+        self.classes.restore(self.classes.names, {})
+        for block in self._ordered(replace(reader, start=BEGINNING, problems=first)):
+            known, before = min(before, len(block)), max(0, before - len(block))
+            if known:
+                line = block.line if block.lines is None else int(block.lines[known - 1])
+            first.waiting = [one for one in first.waiting if one.line > line]
+            if known < len(block):
+                self.problems.absorb(first)
+                yield take_rows(block, np.arange(known, len(block)))
+        self.problems.absorb(first)
+
+    def _blocks(self, pass_number: int, reader: Reader, before: int = 0) -> Iterator[Block]:
         sliced = pass_number == 1 and self.options.slices  # a cache has no values of columns
         if self._cache is not None and reader.names is None and not sliced:
             yield from self._ordered(replace(reader, source=self._cache))
@@ -165,9 +197,24 @@ class Passes(Part):
             return ordered_blocks(reader, self.threads)
         return ordered_pieces(reader, self.workers)
 
+    def _grouped(self, blocks: Iterator[Block], whole: bool) -> Iterator[Block]:
+        """Yield blocks in groups; raise if no row of a whole source has a key."""
+        waiting = list[Block]()
+        for block in blocks:
+            assert block.slices is not None
+            self._keys.update(block.slices[0])
+            if whole and self._keys == {b""}:
+                raise ValueError(f"by: got {self.by!r}, which no row has, expected a column, or a namespace of VW text")
+            waiting.append(block)
+            if sum(map(len, waiting)) >= min(max(FEWEST, ROWS_PER_KEY * len(self._keys)), MOST):
+                yield concatenate(waiting)
+                waiting = []
+        if waiting:
+            yield concatenate(waiting)
+
     def _needs_cache(self, pass_number: int) -> bool:
-        """Return whether a later pass would read a cache."""
-        return not self.options.tags and pass_number < self.number
+        """Return whether a later pass would read a cache, which has no tags and no values of columns."""
+        return not self.options.tags and self.by is None and pass_number < self.number
 
     def _blocks_to_cache(self, reader: Reader) -> Iterator[Block]:
         new, found = Problems(reader.problems.on_error), Problems("skip")  # of reading alone: a cache has no others

@@ -1,19 +1,37 @@
-"""A sample of the training rows: what features add to a margin, and whether a column alone predicts the labels."""
+"""Samples of the training rows: what features add to a margin, and whether a column alone predicts the labels."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data import Block
+from forel.data import Block, concatenate
+from forel.data.block import take_rows
 from forel.training.metrics import Report
 
-__all__ = ["ColumnSpread", "LeakWarning", "RowSample", "auc_warning", "hashes_of", "leak_warning"]
+__all__ = [
+    "ROWS",
+    "ColumnSpread",
+    "LeakWarning",
+    "Reservoir",
+    "auc_warning",
+    "bare_rows",
+    "column_spreads",
+    "hashes_of",
+    "leak_warning",
+    "moments",
+    "packed_rows",
+    "unpacked_rows",
+]
 
-ROWS = 2048  # of the sample
+ROWS = 2048  # of the sample of a run
 MIN_ROWS, MIN_MINORITY = 200, 20  # with fewer rows, or rows of the rarer label, no column is said to predict the labels
 MOST_COLUMNS = 1000
+STORED = {
+    "indptr": np.int64, "indices": np.int32, "values": np.float32, "labels": np.float64, "importance": np.float32,
+    "numbers": np.int64,
+}  # fmt: skip
 ALONE = 0.999  # AUC, or squared correlation, from which on a column predicts nearly all
 
 
@@ -38,92 +56,116 @@ class ColumnSpread(NamedTuple):
     alone: float | None
 
 
-class RowSample:
-    """A random sample of rows, those with the smallest hashes of their numbers, whatever the blocks.
+class Reservoir:
+    """A uniform sample of rows, those with the smallest hashes of their numbers, whatever the blocks.
 
-    >>> sample = RowSample()
-    >>> block = Block(np.array([0, 1, 2]), np.int32([4, 4]), np.float32([1, 3]), np.float32([1, 0]))
+    Parameters
+    ----------
+    most : the number of rows
+
+    >>> block = Block(np.arange(4), np.int32([7, 8, 9]), np.ones(3, np.float32), np.ones(3), numbers=np.arange(3))
+    >>> sample = Reservoir(2)
     >>> sample.add(block)
-    >>> sample.moments()
+    >>> sample.rows()[0].indices
+    array([8, 9], dtype=int32)
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most, self._kept = most, 0
+        self._parts = list[tuple[Block, NDArray[Any]]]()  # rows, and their margins
+        self._largest = np.uint64(2**64 - 1)  # hash of a row that is still kept
+
+    def add(self, block: Block, some: NDArray[np.bool_] | None = None, margins: NDArray[Any] | None = None) -> None:
+        """Add the rows of a block, or some of them, with the margins of all of its rows."""
+        assert block.numbers is not None
+        chosen = np.flatnonzero((hashes_of(block.numbers) <= self._largest) & (True if some is None else some))
+        if chosen.size:
+            margins = np.zeros((len(block), 0)) if margins is None else margins
+            self._parts.append((bare_rows(block, chosen), np.array(margins[chosen], np.float64)))
+            self._kept += chosen.size
+        if self._kept > 2 * self.most:
+            self.rows()
+
+    def rows(self) -> tuple[Block, NDArray[np.float64]]:
+        """Return the sample in the order of the source, and its margins."""
+        every = concatenate(block for block, _ in self._parts)
+        if every.numbers is None:
+            return every, np.zeros((0, 0))
+        hashes, margins = hashes_of(every.numbers), np.concatenate([each for _, each in self._parts])
+        chosen = np.sort(np.argsort(hashes, kind="stable")[: self.most])
+        self._parts, self._kept = [(bare_rows(every, chosen), margins[chosen])], chosen.size
+        if chosen.size == self.most:
+            self._largest = hashes[chosen].max()
+        return self._parts[0]
+
+    def pack(self) -> dict[str, NDArray[Any]]:
+        """Return the state as arrays."""
+        rows, margins = self.rows()
+        return {**packed_rows(rows), "margins": margins}
+
+    def unpack(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Continue from the result of :meth:`pack`."""
+        rows = unpacked_rows(arrays)
+        self._parts, self._kept = [(rows, arrays["margins"])] if len(rows) else [], len(rows)
+        self.rows()
+
+
+def bare_rows(block: Block, chosen: NDArray[np.intp]) -> Block:
+    """Return some rows of a block, with what learning needs and their numbers."""
+    return take_rows(Block(*block.rows, block.labels, block.importance, numbers=block.numbers), chosen)
+
+
+def packed_rows(rows: Block) -> dict[str, NDArray[Any]]:
+    """Return rows as arrays."""
+    return {name: getattr(rows, name) for name in STORED if getattr(rows, name) is not None}
+
+
+def unpacked_rows(arrays: Mapping[str, NDArray[Any]]) -> Block:
+    """Return rows from arrays of float64."""
+    own: dict[str, Any] = {name: arrays[name].astype(kind) for name, kind in STORED.items() if name in arrays}
+    return Block(**own)
+
+
+def moments(sample: Block) -> NDArray[np.float64]:
+    """Return the slots of a sample, and the means of their values and of the squares of these, a row each.
+
+    >>> moments(Block(np.array([0, 1, 2]), np.int32([4, 4]), np.float32([1, 3]), np.float32([1, 0])))
     array([[4.],
            [2.],
            [5.]])
     """
+    slots, places, frequency = np.unique(sample.indices, return_inverse=True, return_counts=True)
+    values, count = sample.values.astype(np.float64), max(len(sample), 1)
+    sums = (np.bincount(places, each, slots.size) / count for each in (values, values**2))
+    # A feature of a thousandth of the rows adds little, and most features are that rare.
+    return np.stack([slots, *sums]).astype(np.float64)[:, frequency * 1000 > count]
 
-    def __init__(self) -> None:
-        self.rows: list[tuple[int, NDArray[Any], NDArray[Any], float]] = []  # hash, slots, values and label
-        self.seen = 0
 
-    def add(self, block: Block) -> None:
-        """Add the rows of a block."""
-        numbers = np.arange(self.seen, self.seen + len(block)) if block.numbers is None else block.numbers
-        self.seen += len(block)
-        hashes = hashes_of(numbers)
-        chosen = np.flatnonzero(hashes < self.rows[-1][0]) if len(self.rows) == ROWS else np.arange(len(block))
-        for k in chosen[np.argsort(hashes[chosen])][:ROWS].tolist():
-            part = slice(block.indptr[k], block.indptr[k + 1])
-            row = int(hashes[k]), block.indices[part].copy(), block.values[part].copy(), float(block.labels[k])
-            self.rows.append(row)
-        self.rows.sort(key=lambda row: row[0])
-        del self.rows[ROWS:]
+def column_spreads(sample: Block, model: Any, column_of: Callable[[int], str | None]) -> list[ColumnSpread]:
+    """Return how much each column adds to the margins of a model on a sample, the largest first.
 
-    def _entries(self) -> tuple[NDArray[Any], NDArray[np.intp], NDArray[np.float64]]:
-        """Return the slots of the sample; and of each entry, row by row, the place of its slot and its value."""
-        every = np.concatenate([slots for _, slots, _, _ in self.rows] or [np.zeros(0, np.int32)])
-        values = np.concatenate([values for _, _, values, _ in self.rows] or [np.zeros(0, np.float32)])
-        slots, places = np.unique(every, return_inverse=True)
-        return slots, places, values.astype(np.float64)
+    If all features have one column, each is a column of its own. Of several classes, that of the largest is used.
+    """
+    slots, places = np.unique(sample.indices, return_inverse=True)
+    names = [column_of(slot) for slot in slots.tolist()]
+    known = sorted({name for name in names if name is not None})[:MOST_COLUMNS]
+    numbers = {name: number for number, name in enumerate(known)}
+    owners = np.array([-1 if name is None else numbers.get(name, -1) for name in names])
+    if not known:
+        return []
+    from scipy.sparse import csr_array  # slow to import
 
-    def _matrix(self) -> tuple[NDArray[Any], Any]:
-        """Return the slots of the sample, and its rows as a sparse matrix with a column for each of them."""
-        from scipy.sparse import csr_array  # slow to import
-
-        slots, places, values = self._entries()
-        indptr = np.concatenate([[0], np.cumsum([slots.size for _, slots, _, _ in self.rows], dtype=np.int64)])
-        return slots, csr_array((values, places, indptr), shape=(len(self.rows), slots.size))
-
-    def moments(self) -> NDArray[np.float64]:
-        """Return the slots of the sample, and the means of their values and of the squares of these, a row each."""
-        slots, places, values = self._entries()
-        count = max(len(self.rows), 1)
-        sums = (np.bincount(places, each, slots.size) / count for each in (values, values**2))
-        # A feature of a thousandth of the rows adds little, and most features are that rare.
-        frequent = np.bincount(places, minlength=slots.size) * 1000 > count
-        return np.stack([slots, *sums]).astype(np.float64)[:, frequent]
-
-    def columns(self, model: Any, column_of: Callable[[int], str | None]) -> list[ColumnSpread]:
-        """Return how much each column adds to the margins of a model, the largest first.
-
-        If all features have one column, each is a column of its own. Of several classes, that of the largest is used.
-        """
-        slots, *_ = self._entries()
-        names = [column_of(slot) for slot in slots.tolist()]
-        known = sorted({name for name in names if name is not None})[:MOST_COLUMNS]
-        places = {name: place for place, name in enumerate(known)}
-        kept = np.array([k for k, name in enumerate(names) if name in places], int)
-        if not self.rows or not kept.size:
-            return []
-        slots, matrix = self._matrix()
-        owners = np.array([places[name] for k in kept.tolist() if (name := names[k]) is not None])
-        labels, weights = np.array([label for *_, label in self.rows]), model.weights_at(slots[kept].astype(np.int64))
-        found = []
-        for place, name in enumerate(known):
-            own = kept[owners == place]
-            added = matrix[:, own] @ weights[owners == place].astype(np.float64)
-            lane = int(added.std(axis=0).argmax())
-            alone = _alone(added[:, lane], labels) if added.shape[1] == 1 else None
-            found.append(ColumnSpread(name, own.size, float(added[:, lane].std()), alone))
-        return sorted(found, key=lambda one: -one.spread)
-
-    def pack(self) -> list[Any]:
-        """Return the sample as JSON."""
-        rows = [[number, slots.tolist(), values.tolist(), label] for number, slots, values, label in self.rows]
-        return [self.seen, rows]
-
-    def restore(self, packed: Sequence[Any]) -> None:
-        """Continue from the result of :meth:`pack`."""
-        self.seen, rows = packed
-        self.rows = [(row[0], np.array(row[1], np.int32), np.array(row[2], np.float32), row[3]) for row in rows]
+    values = sample.values.astype(np.float64)
+    matrix = csr_array((values, places, sample.indptr), shape=(len(sample), slots.size))
+    weights = model.weights_at(slots.astype(np.int64)).astype(np.float64)
+    found = []
+    for name, number in numbers.items():
+        own = np.flatnonzero(owners == number)
+        added = matrix[:, own] @ weights[own]
+        lane = int(added.std(axis=0).argmax())
+        alone = _alone(added[:, lane], sample.labels) if added.shape[1] == 1 else None
+        found.append(ColumnSpread(name, own.size, float(added[:, lane].std()), alone))
+    return sorted(found, key=lambda one: -one.spread)
 
 
 def leak_warning(columns: Sequence[ColumnSpread]) -> str | None:

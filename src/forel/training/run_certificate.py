@@ -4,6 +4,7 @@ Every pass learns from the same rows, and loss floors need only convexity: the s
 and the largest one is used.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -12,17 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data import Names
-from forel.learner.certificate_sums import CertificateSums
+from forel.learner.certify import CertificateSums
 from forel.learner.dual import Concavity, DualPoint, SlopeHistogram
 from forel.learner.gram import Gram
 from forel.learner.learner import Learner
-from forel.learner.loss_floor import Frontier
+from forel.learner.loss_floor import LossFloor
 from forel.learner.polish import SampledRows
-from forel.training.measures import Measures
-from forel.training.reservoir import Reservoir
+from forel.training.metrics import Measures
+from forel.training.row_sample import Reservoir
 from forel.training.run import Observer, Step
 
 __all__ = ["CertificateOfRun", "RunCertificate"]
+
+ROWS = 3000  # of the sample whose slopes are polished
 
 
 @dataclass
@@ -31,17 +34,12 @@ class RunCertificate:
 
     Parameters
     ----------
-    summary, frontier : the certificate in sentences, and floors by norm, once the first pass has ended
-    numbers : the numbers behind the sentences
-    points : points of the dual problem of earlier passes
+    floor : the certificate, once the first pass has ended
     before : the learner's sums at the start of this pass; None if unknown
     """
 
-    summary: str | None = None
-    frontier: Frontier | None = None
-    points: tuple[DualPoint, ...] = ()
+    floor: LossFloor | None = None
     before: CertificateSums | None = None
-    numbers: dict[str, Any] | None = None
 
     def end_pass(
         self,
@@ -70,38 +68,29 @@ class RunCertificate:
             if gram is not None:
                 floor = gram.floors(floor, lambda slots: model.state.scales[slots] if floor.scaled else 0.0 * slots + 1)
             if floor.rows == rows:
-                floor = floor.with_points(self.points).tightest()
-                self.points, self.summary, self.frontier = floor.points, floor.summary(), floor.frontier()
-                self.numbers = floor.to_json()
+                self.floor = floor.with_points(self.floor.points if self.floor else ()).tightest()
         self.before = model.snapshot() if more else None
 
-    def pack(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def pack(self) -> tuple[Any, dict[str, NDArray[Any]]]:
         """Return the content of a checkpoint, as JSON and as arrays."""
-        content: dict[str, Any] = {
-            "summary": self.summary, "floor": self.numbers, "points": [_json(point) for point in self.points],
-            "frontier": None, "before": None,
-        }  # fmt: skip
-        if self.frontier is not None:
-            content["frontier"] = {**asdict(self.frontier), "points": [list(point) for point in self.frontier.points]}
-        if self.before is None or self.summary is None:  # the first pass starts from the initial model
-            return content, {}
+        if self.before is None or self.floor is None:  # the first pass starts from the initial model
+            return None, {}
         sums = {each.name: getattr(self.before, each.name) for each in fields(self.before)}
-        content["before"] = {name: value for name, value in sums.items() if isinstance(value, int | float)}
-        return content, {f"before.{name}": value for name, value in sums.items() if isinstance(value, np.ndarray)}
+        known = {name: value for name, value in sums.items() if isinstance(value, int | float)}
+        # As text, because numbers of a void floor need not be finite.
+        floor = json.dumps(asdict(self.floor), default=np.ndarray.tolist)
+        return [floor, known], {name: value for name, value in sums.items() if isinstance(value, np.ndarray)}
 
     @classmethod
-    def unpack(cls, content: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "RunCertificate":
-        """Return the certificate of a checkpoint."""
-        frontier, before = content["frontier"], content["before"]
-        if frontier is not None:
-            frontier = Frontier(**{**frontier, "points": tuple((norm, floor) for norm, floor in frontier["points"])})
-        if before is not None:
-            tables: dict[str, Any] = {name.removeprefix("before."): array for name, array in arrays.items()}
-            if "slots" in tables:  # files store additional arrays as float64
-                tables["slots"] = tables["slots"].astype(np.int64)
-            before = CertificateSums(**before, **tables)
-        points = tuple(_point(point) for point in content["points"])
-        return cls(content["summary"], frontier, points, before, content["floor"])
+    def unpack(cls, content: Any, arrays: Mapping[str, NDArray[Any]]) -> "RunCertificate":
+        """Return the certificate of a checkpoint after the first pass."""
+        floor, known = content
+        before: dict[str, Any] = {**known, **arrays}
+        if "slots" in arrays:  # files store additional arrays as float64
+            before["slots"] = arrays["slots"].astype(np.int64)
+        stored = json.loads(floor)
+        points = tuple(map(_point, stored["points"]))
+        return cls(LossFloor(**{**stored, "points": points}), CertificateSums(**before))
 
 
 class CertificateOfRun(Observer):
@@ -118,27 +107,25 @@ class CertificateOfRun(Observer):
     name = "certificate"
 
     def __init__(self, model: Learner, measures: Measures, before: CertificateSums, names: Names | None = None) -> None:
-        self._model, self._measures, self._before, self._names = model, measures, before, names
-        self._ended = False
+        self._model, self._measures, self._names = model, measures, names
         self.proved = RunCertificate(before=before)
-        self._sample = Reservoir()
+        self._sample, self._ended, self._first = Reservoir(ROWS), False, True
         settings, one = model.settings, model.classes is None
         self._gram = Gram(model.features, settings.bias) if one and settings.loss == "squared" else None
-        self._first = True
 
     def begin(self, pass_number: int) -> None:
         """Forget the sample of the pass before."""
         if self._ended:
-            self._sample, self._ended = Reservoir(), False
+            self._sample, self._ended = Reservoir(ROWS), False
         self._first = pass_number == 1
 
     def after_block(self, step: Step) -> None:
         """Keep a sample of the rows; the learner has the sums."""
+        block = step.block
+        weight = block.importance if block.held_out is None else np.where(block.held_out, 0, block.importance)
         if self._model.lane_margins is not None and not self._model.classes:
-            self._sample.add(step, self._model.lane_margins)
+            self._sample.add(block, weight > 0, self._model.lane_margins)
         if self._gram is not None and self._first:
-            block = step.block
-            weight = block.importance if block.held_out is None else np.where(block.held_out, 0, block.importance)
             self._gram.add(block.indptr, block.indices, block.values, block.labels, weight)
 
     def end(self, pass_number: int, last: bool) -> None:
@@ -146,40 +133,41 @@ class CertificateOfRun(Observer):
         first = self._measures.first.report()
         loss = first.loss * first.weight if first.weight else 0.0
         collisions = None if self._names is None else self._names.collisions
-        self.proved.end_pass(
-            self._model, (first.rows, loss), not last, collisions, self._sample.rows(first.rows), self._gram
-        )
+        sample = self._sampled(first.rows)
+        self.proved.end_pass(self._model, (first.rows, loss), not last, collisions, sample, self._gram)
         self._ended = True
+
+    def _sampled(self, learned: int) -> SampledRows | None:
+        """Return the sample of so many rows; None without rows."""
+        rows, margins = self._sample.rows()
+        if not len(rows):
+            return None
+        importance, every = rows.importance.astype(np.float64), len(rows) == learned
+        slots, values = rows.indices.astype(np.int64), rows.values.astype(np.float64)
+        return SampledRows(rows.indptr, slots, values, rows.labels, importance, margins, every)
 
     def pack(self) -> tuple[Any, dict[str, NDArray[Any]]]:
         """Return the state as JSON and arrays."""
-        content, arrays = self.proved.pack()
-        sample = {f"sample.{name}": array for name, array in self._sample.pack().items()}
-        gram = {} if self._gram is None else {f"gram.{name}": array for name, array in self._gram.pack().items()}
-        return content, {**arrays, **sample, **gram}
+        known, before = self.proved.pack()
+        parts = {"before": before, "sample": self._sample.pack(), "gram": self._gram.pack() if self._gram else {}}
+        return known, {f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
 
     def unpack(self, known: Any, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Replace the state by one that :meth:`pack` returned."""
-        sample = {name[7:]: array for name, array in arrays.items() if name.startswith("sample.")}
-        self._sample.unpack(sample)
+
+        def part(start: str) -> dict[str, NDArray[Any]]:
+            return {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
+
+        self._sample.unpack(part("sample."))
         if self._gram is not None:
-            self._gram.unpack({name[5:]: array for name, array in arrays.items() if name.startswith("gram.")})
-        own = {name: array for name, array in arrays.items() if name.startswith("before.")}
-        self.proved = RunCertificate.unpack(known, own)
-        if known["summary"] is None:  # in the first pass
-            self.proved.before = self._before
-
-
-def _json(point: DualPoint) -> dict[str, Any]:
-    found = asdict(point)
-    if point.slopes is not None:
-        found["slopes"] = {name: np.asarray(value).tolist() for name, value in found["slopes"].items()}
-    return found
+            self._gram.unpack(part("gram."))
+        if known is not None:  # after the first pass
+            self.proved = RunCertificate.unpack(known, part("before."))
 
 
 def _point(found: dict[str, Any]) -> DualPoint:
+    """Return a point from JSON."""
     concavity, slopes = found["concavity"], found["slopes"]
     if slopes is not None:
-        weights, totals = np.array(slopes["weights"]), np.array(slopes["totals"])
-        slopes = SlopeHistogram(weights, totals, slopes["slack"])
+        slopes = SlopeHistogram(np.array(slopes["weights"]), np.array(slopes["totals"]), slopes["slack"])
     return DualPoint(**{**found, "concavity": None if concavity is None else Concavity(**concavity), "slopes": slopes})

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from forel.data import Block, Malformed, Problems, ReadOptions
+from forel.data.block import take_rows
 from forel.data.features.kinds import DATE, Kinds, sign_of
 from forel.data.features.ranges import ColumnRanges, Outside
 from forel.data.labels import CLASSES, LabelWords
 from forel.training.passes import Passes
-from forel.training.row_sample import RowSample
+from forel.training.row_sample import ROWS, Reservoir, hashes_of
 from forel.training.run import Transform
 from forel.validation import refuse
 
@@ -48,7 +49,7 @@ class SchemaOfRun(Transform):
     def __init__(self, passes: Passes, before: Mapping[str, Any] | None = None, rows: int = 0) -> None:
         self._passes, self._ranges, self._rows = passes, ColumnRanges(passes.options.bits), 0
         self._counts, self._known, self._numeric = True, -1, list[str]()
-        self.sample = RowSample()
+        self._sample = Reservoir(ROWS)
         # A column that is missing or new is a renamed one more often than not.
         self._check = None if not before else SchemaCheck(before, replace(passes.options, strict=False))
         if before:
@@ -69,7 +70,7 @@ class SchemaOfRun(Transform):
                 self._known, self._numeric = kinds.count, [*self._passes.options.log, *kinds.numeric]
             self._rows += len(block)
             self._ranges.add(block, self._numeric)
-            self.sample.add(block)
+            self._sample.add(block)
             if self._check is not None:
                 self._check.count(block)
         return block
@@ -92,15 +93,21 @@ class SchemaOfRun(Transform):
             found[name] = {"kind": features.get(name, "number"), "low": low, "high": high, "missing": missing}
         return {"schema": dict(sorted(found.items()))} if found else {}
 
+    @property
+    def sample(self) -> Block:
+        """A random sample of the rows."""
+        rows, _ = self._sample.rows()
+        return rows if rows.numbers is None else take_rows(rows, np.argsort(hashes_of(rows.numbers)))
+
     def pack(self) -> tuple[Any, dict[str, Any]]:
-        """Return the state as JSON."""
-        return {"rows": self._rows, "ranges": self._ranges.pack(), "sample": self.sample.pack()}, {}
+        """Return the state as JSON and arrays."""
+        return [self._rows, self._ranges.pack()], self._sample.pack()
 
     def unpack(self, known: Any, arrays: Any) -> None:
         """Continue from the result of :meth:`pack`."""
-        self._rows = known["rows"]
-        self._ranges.restore(known["ranges"])
-        self.sample.restore(known["sample"])
+        self._rows, ranges = known
+        self._ranges.restore(ranges)
+        self._sample.unpack(arrays)
 
 
 class SchemaCheck:
@@ -168,7 +175,7 @@ class SchemaCheck:
     def _declared(self) -> set[str]:
         """The features whose kind options declare, which the schema need not have."""
         options = self.options
-        declared = {*options.categories, *options.log, *options.buckets, *options.text, *options.dates}
+        declared = {*options.categories, *options.log, *options.text, *options.dates}
         excluded = {options.label, options.importance, *options.ignore}
         return {name for name in declared - excluded if options.keep is None or name in options.keep}
 

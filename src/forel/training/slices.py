@@ -5,7 +5,7 @@ The first 500 values of a column are counted separately, and all later ones as "
 """
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.training.measures import Measures
-from forel.training.metrics import LIMIT, Report, RowScores, StreamMetrics
+from forel.evidence import MeanSequence
+from forel.evidence.alarms import LARGEST
+from forel.training.metrics import LIMIT, Measures, Report, RowScores, StreamMetrics
 from forel.training.run import Observer, Step
 
-__all__ = ["Slice", "SliceMetrics", "SliceTable", "Slices", "naming_key", "slice_tables"]
+__all__ = ["Slice", "SliceMetrics", "SliceTable", "Slices", "Values", "naming_key"]
 
 MOST = 500  # values that are counted separately
 SHOWN = 20  # values of a report: those with the most rows
@@ -33,6 +34,7 @@ class Slice:
 
     value: str
     report: Report
+    mean_loss: tuple[float, float] | None = None  # the interval of the average loss; of probabilities, and one value
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,36 @@ class SliceTable:
         for one in self.slices:
             measured = {name: v for name, v in one.report.to_json().items() if v == v and v not in (None, ())}
             measured.pop("table", None)
-            values.append({"value": one.value, **measured})
+            low_high = None if one.mean_loss is None else dict(zip(("low", "high"), one.mean_loss, strict=True))
+            values.append({"value": one.value, **measured, **({"mean_loss": low_high} if low_high else {})})
         return {"column": self.column, "values": values}
+
+
+class Values:
+    """Numbers of the first values of a column, and 0 for all later ones.
+
+    >>> values = Values()
+    >>> values.codes([b"news", b"", b"news"]), values.words
+    (array([1, 2, 1]), {0: '(others)', 1: 'news', 2: '(missing)'})
+    """
+
+    def __init__(self, known: Iterable[bytes] = ()) -> None:
+        self.known: dict[bytes, int] = {}
+        self.codes(known)
+
+    def codes(self, values: Iterable[bytes]) -> NDArray[np.int64]:
+        """Return the number of each value."""
+        keys = [value[:LONGEST] for value in values]
+        for key in dict.fromkeys(keys):
+            if len(self.known) < MOST:
+                self.known.setdefault(key, 1 + len(self.known))
+        return np.array([self.known.get(key, 0) for key in keys], np.int64)
+
+    @property
+    def words(self) -> dict[int, str]:
+        """Each number with its value as text."""
+        known = {code: key.decode("utf-8", "backslashreplace") or MISSING for key, code in self.known.items()}
+        return {0: OTHERS, **known}
 
 
 class SliceMetrics:
@@ -70,64 +100,63 @@ class SliceMetrics:
     """
 
     def __init__(self, column: str, metrics: StreamMetrics) -> None:
-        self.column, self.metrics = column, metrics
-        self._codes: dict[bytes, int] = {}
-        self._sums = np.zeros((8, 5))  # by value, which is 0 for all others: rows, weight, loss, label, prediction
-        self._bins = np.zeros((8, 3, BINS))  # weight, label and prediction by margin
+        self.column, self.metrics, self.values = column, metrics, Values()
+        self._sums = np.zeros(
+            (MOST + 1, 5)
+        )  # by value, which is 0 for all others: rows, weight, loss, label, prediction
+        self._bins = np.zeros((MOST + 1, 3, BINS))  # weight, label and prediction by margin
+        self._means = MeanSequence(0.0, LARGEST, groups=MOST + 1)
+        self._log = bool(getattr(getattr(metrics, "link", None), "probabilities", False))
 
-    def add(self, values: Sequence[bytes], scores: RowScores) -> None:
+    def add(self, values: Iterable[bytes], scores: RowScores) -> None:
         """Add rows: the value of each, and its scores."""
-        codes = np.array([self._code(value) for value in values], np.int64)
+        codes = self.values.codes(values)
         margins, labels, weights, losses, predictions = scores
         columns = weights > 0, weights, weights * losses, weights * labels, weights * predictions
         # Unlike a sum by bincount, this adds row by row, so that totals do not depend on blocks.
         for k, column in enumerate(columns):
             np.add.at(self._sums[:, k], codes, column)
+        if self._log:
+            self._means.add(np.minimum(losses, LARGEST), codes, weights)
         place = np.clip((margins + LIMIT) * (BINS / (2 * LIMIT)), 0, BINS - 1).astype(np.int64)
         for k, column in enumerate((columns[1], columns[3], columns[4])):
             np.add.at(self._bins[:, k], (codes, place), column)
 
-    def _code(self, value: bytes) -> int:
-        """Return the number of a value; 0 for those beyond the first."""
-        key = value[:LONGEST]
-        if key not in self._codes and len(self._codes) < MOST:
-            self._codes[key] = 1 + len(self._codes)
-            if len(self._codes) >= len(self._sums):
-                more = min(len(self._sums), MOST + 1 - len(self._sums))
-                self._sums, self._bins = (
-                    np.concatenate([array, np.zeros((more, *array.shape[1:]))]) for array in (self._sums, self._bins)
-                )
-        return self._codes.get(key, 0)
-
-    @property
-    def absent(self) -> bool:
-        """Whether there were rows, and none of them had a value."""
-        return bool(self._sums[:, 0].any()) and not any(self._codes)
-
     def table(self) -> SliceTable:
-        """Return the metrics of the values with the most rows, and of all others."""
-        rows = self._sums[:, 0]
-        words = {code: key.decode("utf-8", "backslashreplace") or MISSING for key, code in self._codes.items()}
-        order = sorted((code for code in words if rows[code]), key=lambda code: (-rows[code], code))
+        """Return the metrics of the values with the most rows, and of all others; warn if no row has a value."""
+        rows, words = self._sums[:, 0], self.values.words
+        if rows.any() and not any(self.values.known):
+            expected = "a column or key of the rows, or a namespace of VW text"
+            message = f"slices: got {self.column!r}, of which no row has a value, expected {expected}"
+            warnings.warn(message, UserWarning, stacklevel=2)
+        order: list[int] = sorted((np.flatnonzero(rows[1:]) + 1).tolist(), key=lambda code: (-rows[code], code))
         groups = [(words[code], [code]) for code in order[:SHOWN]]
         rest = [code for code in (0, *order[SHOWN:]) if rows[code]]
         groups += [(OTHERS, rest)] if rest else []
         return SliceTable(self.column, tuple(self._slice(value, codes) for value, codes in groups))
 
     def _slice(self, value: str, codes: list[int]) -> Slice:
-        return Slice(value, self.metrics.summary(self._sums[codes].sum(axis=0), self._bins[codes].sum(axis=0)))
+        report = self.metrics.summary(self._sums[codes].sum(axis=0), self._bins[codes].sum(axis=0))
+        if len(codes) > 1 or not self._means.rows[codes[0]]:
+            return Slice(value, report)
+        low, high = (float(end[codes[0]]) for end in self._means.interval())
+        return Slice(value, report, (low, high))
 
     def pack(self) -> tuple[Any, dict[str, Floats]]:
         """Return the state as JSON values and arrays."""
-        values = [key.decode("latin-1") for key in self._codes]
         filled = np.flatnonzero(self._bins)
-        return values, {"sums": self._sums, "used": filled.astype(np.float64), "bins": self._bins.ravel()[filled]}
+        arrays = {
+            "sums": self._sums,
+            "means": self._means.state,
+            "used": filled.astype(np.float64),
+            "bins": self._bins.ravel()[filled],
+        }
+        return [key.decode("latin-1") for key in self.values.known], arrays
 
     def unpack(self, known: Any, arrays: Mapping[str, Floats]) -> None:
         """Replace the state by one that :meth:`pack` returned."""
-        for value in known:
-            self._code(value.encode("latin-1"))
-        self._sums[:] = arrays["sums"]
+        self.values = Values(value.encode("latin-1") for value in known)
+        self._sums[:], self._means.state[:] = arrays["sums"], arrays["means"]
         self._bins.ravel()[arrays["used"].astype(np.int64)] = arrays["bins"]
 
 
@@ -154,7 +183,7 @@ class Slices(Observer):
 
     def tables(self) -> tuple[SliceTable, ...]:
         """Return the table of each column, and warn of columns without values."""
-        return slice_tables(self.columns)
+        return tuple(one.table() for one in self.columns)
 
     def pack(self) -> tuple[Any, dict[str, NDArray[Any]]]:
         """Return the state as JSON and arrays."""
@@ -165,7 +194,7 @@ class Slices(Observer):
     def unpack(self, known: Any, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Replace the state by one that :meth:`pack` returned."""
         for k, (one, own) in enumerate(zip(self.columns, known, strict=True)):
-            one.unpack(own, {name: arrays[f"{k}.{name}"] for name in ("sums", "used", "bins")})
+            one.unpack(own, {name: arrays[f"{k}.{name}"] for name in ("sums", "means", "used", "bins")})
 
 
 @contextmanager
@@ -178,13 +207,3 @@ def naming_key(option: str, column: str) -> Iterator[None]:
         if before or not found:
             raise
         raise ValueError(f"{option}: got {column!r}, {rest}") from None
-
-
-def slice_tables(slices: Sequence[SliceMetrics]) -> tuple[SliceTable, ...]:
-    """Return the table of each column; warn of those of which no row has a value."""
-    for one in slices:
-        if one.absent:
-            expected = "a column or key of the rows, or a namespace of VW text"
-            message = f"slices: got {one.column!r}, of which no row has a value, expected {expected}"
-            warnings.warn(message, UserWarning, stacklevel=2)
-    return tuple(one.table() for one in slices)

@@ -1,10 +1,13 @@
-"""The model that a run starts from: a new one, or a stored one."""
+"""What a run or a prediction starts from: the read options, settings and model that are given or stored."""
 
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from forel.data import ReadOptions
 from forel.data.features.curves import Curves
+from forel.data.labels import validated_classes
 from forel.learner.grid import default_grid, without_filters
 from forel.learner.keyed import ONE_KEY, KeyedModels
 from forel.learner.learner import Learner
@@ -12,14 +15,23 @@ from forel.learner.settings import Settings
 from forel.losses import MarginLoss
 from forel.losses.custom import Function
 from forel.store import ServingModel
-from forel.training.model import Model
 from forel.validation import refuse
 
-__all__ = ["initial_model", "initial_settings", "settings_with_loss"]
+if TYPE_CHECKING:
+    from forel.training.model import Model
+
+__all__ = [
+    "initial_model",
+    "initial_settings",
+    "model_options",
+    "options_for",
+    "settings_with_loss",
+    "updated_options",
+]
 
 
 def settings_with_loss(
-    settings: Settings | None, loss: str | MarginLoss | Function | None, start: Model | None = None
+    settings: Settings | None, loss: str | MarginLoss | Function | None, start: "Model | None" = None
 ) -> Settings | None:
     """Return the default settings for a loss, or ``settings`` if it is None.
 
@@ -43,7 +55,7 @@ def settings_with_loss(
 
 
 def initial_settings(
-    settings: Settings | None, start: Model | None, certified: bool = False, share: float | None = None
+    settings: Settings | None, start: "Model | None", certified: bool = False, share: float | None = None
 ) -> Settings:
     """Return the settings of a run: ``settings``, the default grid, or those of the stored model to continue.
 
@@ -74,7 +86,7 @@ def initial_settings(
 def initial_model(
     features: int,
     settings: Settings,
-    start: Model | None = None,
+    start: "Model | None" = None,
     copy: bool = True,
     certified: bool = False,
     share: float | None = None,
@@ -92,3 +104,35 @@ def initial_model(
         return deepcopy(model, {id(settings): settings}) if copy else model
     settings = settings if classes is None else without_filters(settings)
     return Learner(features, settings, classes, certified=certified, share=share, curves=curves)
+
+
+def options_for(start: "Model | None", options: ReadOptions | None, keywords: Mapping[str, Any]) -> ReadOptions:
+    """Return the options to train with: those given, or of the model to continue, updated."""
+    if options is not None and start is not None:
+        raise refuse("options", "read options", "none with a model, which has its own; give those that differ by name")
+    if start is None:
+        return (options or ReadOptions()).updated(keywords)
+    found = updated_options(model_options(start), keywords)
+    return found if start.names is None else found.updated({"names": True})
+
+
+def model_options(stored: "Model") -> ReadOptions:
+    """Return the options to read data for a model with, including the names of its classes, if it has several."""
+    names = stored.classes
+    return stored.read_options if names is None else stored.read_options.updated({"classes": names})
+
+
+def updated_options(options: ReadOptions, keywords: Mapping[str, Any]) -> ReadOptions:
+    """Return a model's options with some changed; the number of bits and the classes are fixed.
+
+    >>> updated_options(ReadOptions(bits=18), {"bits": 20})
+    Traceback (most recent call last):
+    ValueError: bits: got 20, expected 18, as the model was trained with
+    """
+    if keywords.get("bits") not in (None, options.bits):
+        raise ValueError(f"bits: got {keywords['bits']}, expected {options.bits}, as the model was trained with")
+    given = validated_classes(keywords.get("classes"))
+    names = options.classes
+    if isinstance(names, tuple) and given not in (None, "auto", len(names), names):
+        raise ValueError(f"classes: got {given}, expected {names}, as the model was trained with")
+    return options.updated({**keywords, "classes": names or given})

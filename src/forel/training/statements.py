@@ -6,16 +6,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.evidence import Alarms, Coverage, MeanSequence
+from forel.data import Block
+from forel.evidence import Alarms, Coverage, MeanSequence, NewFeatures
 from forel.evidence.alarms import LARGEST
 from forel.learner.settings import Settings
-from forel.training.labels import label_kind
-from forel.training.measures import Measures
-from forel.training.metrics import RowScores
+from forel.training.metrics import Measures, RowScores, label_kind
 from forel.training.run import Observer, Step
 from forel.validation import refuse
 
-__all__ = ["Statements", "StatementsOfRun", "coverage_of", "stored_coverage"]
+__all__ = ["Statements", "coverage_of", "stored_coverage"]
 
 
 def coverage_of(extra: Mapping[str, Any], level: float | None = None) -> Coverage | None:
@@ -33,14 +32,16 @@ def stored_coverage(coverage: Coverage | None) -> dict[str, Any]:
     return {} if coverage is None else {"interval": {**coverage.to_json(), "state": coverage.state.tolist()}}
 
 
-class Statements:
-    """What is said of consecutive predictions.
+class Statements(Observer):
+    """What is said of consecutive predictions; in a run, those of the rows that its first pass learns from.
 
     Parameters
     ----------
     settings, several : of the model, and whether it has several classes
     coverage : intervals around predicted numbers; None for none
     ordered : whether rows come in the order of their source, so that a change has a place
+    slots : the number of slots of features, for alarms of those that are new; 0 without
+    measures : of the same run, which come before; None for :meth:`add` alone
 
     >>> found = Statements(Settings("squared"), False, Coverage(0.9))
     >>> row = np.arange(3000.0)
@@ -49,9 +50,18 @@ class Statements:
     ['intervals of level 90 %, adapted after each row, covered 90.0... % of 2,999 labels; on any with ... 90 % ± ...']
     """
 
+    name = "statements"
+
     def __init__(
-        self, settings: Settings, several: bool, coverage: Coverage | None = None, ordered: bool = True
+        self,
+        settings: Settings,
+        several: bool,
+        coverage: Coverage | None = None,
+        ordered: bool = True,
+        slots: int = 0,
+        measures: Measures | None = None,
     ) -> None:
+        self._measures = measures
         self.kind = "class" if several else label_kind(settings)
         if coverage is not None and self.kind != "number":
             expected = "none: intervals are for predicted numbers, as with the loss squared"
@@ -60,11 +70,13 @@ class Statements:
         self.log = settings.loss_function.link.probabilities
         self.loss = MeanSequence(0.0, LARGEST) if self.log else None
         self.alarms = Alarms(numbers=not self.log) if ordered else None
+        self.new_features = NewFeatures(slots if ordered else 0)
 
-    def add(self, scores: RowScores) -> None:
-        """Add the scores of rows; those of importance 0 do not count."""
+    def add(self, scores: RowScores, block: Block | None = None, rows: Any = slice(None)) -> None:
+        """Add the scores of some rows of a block; those of importance 0 do not count."""
         some: Any = scores.weights > 0
         some = slice(None) if np.all(some) else some
+        new = None if block is None else self.new_features.add(block.indptr, block.indices)
         losses, labels = (np.asarray(each[some], np.float64) for each in (scores.losses, scores.labels))
         predictions = np.asarray(scores.predictions[some], np.float64)
         if self.kind == "number":
@@ -72,14 +84,36 @@ class Statements:
         if self.coverage is not None:
             self.coverage.add(predictions, labels)
         if self.loss is not None:
-            self.loss.add(np.minimum(losses, LARGEST))
+            self.loss.add(np.minimum(losses, LARGEST), weights=scores.weights[some])
         if self.alarms is not None:
-            self.alarms.add(losses, labels - predictions if self.kind == "probability" else None)
+            errors = labels - predictions if self.kind == "probability" else None
+            # Of the source, also where rows are held out or have no label.
+            numbers = None if block is None or block.numbers is None else block.numbers[rows][some] + 1
+            self.alarms.add(losses, errors, None if new is None else new[rows][some], numbers)
 
-    @property
+    def after_block(self, step: Step) -> None:
+        """Add the rows of a block."""
+        if step.place.pass_number == 1 and self._measures is not None and self._measures.scores is not None:
+            self.add(self._measures.scores, step.block, step.learned)
+
     def extra(self) -> dict[str, Any]:
-        """What a model stores: the intervals."""
+        """Return the intervals, which predictions need."""
         return stored_coverage(self.coverage)
+
+    def _states(self) -> dict[str, NDArray[np.float64]]:
+        parts = {"coverage": self.coverage, "loss": self.loss, "alarms": self.alarms}
+        return {name: part.state for name, part in parts.items() if part is not None}
+
+    def pack(self) -> tuple[Any, Mapping[str, NDArray[Any]]]:
+        """Return the states, and the slots that occurred."""
+        seen = np.flatnonzero(self.new_features.seen).astype(np.float64)
+        return None, {"seen": seen, **{name: state.copy() for name, state in self._states().items()}}
+
+    def unpack(self, known: Any, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Continue with other states."""
+        for name, state in self._states().items():
+            state[:] = arrays[name].reshape(state.shape)
+        self.new_features.seen[arrays["seen"].astype(np.int64)] = True
 
     def sentences(self) -> list[str]:
         """Return the sentences that are worth a line."""
@@ -98,44 +132,3 @@ class Statements:
             each = [{"row": one.row, "since": one.since, "what": one.what} for one in self.alarms.found]
             found["alarms"] = {"count": self.alarms.count, "every": self.alarms.every, "last": each}
         return found
-
-
-class StatementsOfRun(Observer):
-    """The statements of the rows that the first pass learns from, each predicted before.
-
-    Parameters
-    ----------
-    measures : of the same run, which come before
-    statements : what is said
-    """
-
-    name = "statements"
-
-    def __init__(self, measures: Measures, statements: Statements) -> None:
-        self._measures, self.statements, self._first = measures, statements, True
-
-    def begin(self, pass_number: int) -> None:
-        """Learn whether rows were seen before."""
-        self._first = pass_number == 1
-
-    def after_block(self, step: Step) -> None:
-        """Add the rows of a block."""
-        if self._first and self._measures.scores is not None:
-            self.statements.add(self._measures.scores)
-
-    def extra(self) -> dict[str, Any]:
-        """Return the intervals, which predictions need."""
-        return self.statements.extra
-
-    def _states(self) -> dict[str, NDArray[np.float64]]:
-        parts = {"coverage": self.statements.coverage, "loss": self.statements.loss, "alarms": self.statements.alarms}
-        return {name: part.state for name, part in parts.items() if part is not None}
-
-    def pack(self) -> tuple[Any, Mapping[str, NDArray[Any]]]:
-        """Return the states."""
-        return None, {name: state.copy() for name, state in self._states().items()}
-
-    def unpack(self, known: Any, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Continue with other states."""
-        for name, state in self._states().items():
-            state[:] = arrays[name].reshape(state.shape)

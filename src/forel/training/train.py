@@ -2,10 +2,10 @@
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from copy import deepcopy
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from functools import partial
 from inspect import signature
@@ -19,7 +19,7 @@ from forel.data.options import OtherReadKeywords
 from forel.data.pieces import Workers
 from forel.data.reader import names_for
 from forel.evidence import Coverage
-from forel.learner.certificate_sums import CertificateSums
+from forel.learner.certify import CertificateSums
 from forel.learner.keyed import KeyedModels
 from forel.learner.learner import Learner
 from forel.learner.rows import CoalescedRows
@@ -30,45 +30,32 @@ from forel.store import Content
 from forel.store.atomic import Path, exclusive_lock
 from forel.store.header import settings_to_json, user_defined_loss
 from forel.store.named_weights import column_of
-from forel.training.by_key import GroupedPasses
 from forel.training.checkpoint import Checkpoints, open_checkpoint, restore, start_fingerprint
 from forel.training.class_weight import BalancedClasses
-from forel.training.classes import count_classes, metrics_for
 from forel.training.curves import DEFAULT, Features, checked_features, curves_of_source
 from forel.training.holdout import HeldOutRows, Holdout
 from forel.training.label_order import LabelOrder, LabelOrderWarning
-from forel.training.labels import EncodeLabels, label_kind
-from forel.training.measures import Measures
-from forel.training.memory import MemoryLimit
+from forel.training.labels import EncodeLabels, count_classes
+from forel.training.metrics import Measures, label_kind, metrics_for
 from forel.training.model import Model, as_model
-from forel.training.options import options_for
 from forel.training.passes import Passes
-from forel.training.progress import Callback, Progress
-from forel.training.progress_bar import observer
+from forel.training.progress import Callback, MemoryLimit, Progress, watching
 from forel.training.result import Training
-from forel.training.row_sample import LeakWarning
-from forel.training.run import Learn, Observer, Run, Step, Transform, available_cores
+from forel.training.row_sample import ColumnSpread, LeakWarning, column_spreads, moments
+from forel.training.run import Learn, Observer, Place, Run, Step, Transform, available_cores
 from forel.training.run_certificate import CertificateOfRun
 from forel.training.schema import SchemaOfRun
 from forel.training.slices import Slices, naming_key
-from forel.training.start import initial_model, initial_settings, settings_with_loss
-from forel.training.statements import Statements, StatementsOfRun, coverage_of
+from forel.training.start import initial_model, initial_settings, options_for, settings_with_loss
+from forel.training.statements import Statements, coverage_of
 from forel.validation import refuse, whole
 
 __all__ = ["MoreOptions", "TrainKeywords", "train"]
 
 # Extra content that training writes itself.
-OWN_EXTRA = (
-    "reading",
-    "report",
-    "holdout",
-    "final",
-    "checkpoint",
-    "schema",
-    "columns",
-    "certificate",
-    "interval",
-)
+OWN_EXTRA = ["reading", "report", "holdout", "final", "checkpoint", "schema", "columns", "certificate", "interval"]
+# Further options that must be the same to resume.
+RESUMED = "interval", "by", "fallback", "features", "class_weight"
 
 
 @dataclass(frozen=True)
@@ -208,15 +195,14 @@ def train(
         raise refuse("fallback", True, "none without by (--by)")
     checked_features(others.features)
     with ExitStack() as stack:
-        observe = stack.enter_context(observer(progress, source, number))
+        observe = stack.enter_context(watching(progress, source, number))
         if others.by is not None:
             _check_by(others, shuffle, start)
             stack.enter_context(naming_key("by", others.by))
             chosen = chosen.updated({"slices": tuple(dict.fromkeys((others.by, *chosen.slices)))})
         seed = None if shuffle is None else whole("shuffle", shuffle)
         kept = _names(chosen, names, start, others.copy)
-        kind = Passes if others.by is None else GroupedPasses
-        source_passes = kind(source, chosen, number, threads, others.cluster, seed, kept)
+        source_passes = Passes(source, chosen, number, threads, others.cluster, seed, kept, others.by)
         stack.enter_context(source_passes)
         settings = initial_settings(settings, start, certificate, fixed_share)
         if start is not None:
@@ -291,44 +277,33 @@ class _Job:
     share: float | None
     checkpoint: Path | None
     resume: bool
+    model: Any = field(init=False)
 
     def run(self) -> Model:
         """Train."""
-        found, begun = self._found(), None
+        found = self._found()
         if found is None:
-            begun = self.passes.blocks(1)
-            count, begun = (None, begun) if self.start else count_classes(self.passes, self.settings, begun)
-            if self.certified and count is not None and not self.settings.loss_function.joint:
-                raise refuse("certificate", True, "False for classes one against the rest; use loss='softmax'")
-            features, by = 1 << self.passes.options.bits, self.others.by
-            start = None if self.start is None else self.start.learner
-            choice = "linear" if by is not None else self.others.features
-            curves, begun = curves_of_source(choice, self.passes, begun, self.rule, self.settings, count, start)
-            self.model: Any = initial_model(
-                features if by is None else 1, self.settings, self.start, self.others.copy, self.certified, self.share,
-                count, curves,
-            )  # fmt: skip
-            if by is not None:
-                self.model = KeyedModels(by, features, self.model, self.others.fallback)
+            begun = self._begin()
         else:
-            self.model, self.passes.names = found.learner, found.names
+            self.model, self.passes.names, begun = found.learner, found.names, None
             restore(found, [self.passes], self.checkpoint or "")
-        self.learner = self.model
-        if self.others.by is None:
-            concurrent = self.model.mixture is not None and self.passes.threads != 0 and available_cores() > 1
-        elif concurrent := (cluster := cast(Any, self.others.cluster)) is not None:
+        self.learner, cluster = self.model, cast(Any, self.others.cluster)
+        concurrent = self.others.by is not None and cluster is not None
+        if concurrent:
             self.learner = cluster.learners(self.model)
-        transforms, observers = self._transforms(), self._observers()
+        elif self.others.by is None:
+            # A growing file may pause for long, and what was learned before is shown.
+            alone = self.passes.threads == 0 or self.passes.options.follow
+            concurrent = self.model.mixture is not None and not alone and available_cores() > 1
         learn = learn_blocks(self.learner, self.model.classes is not None)
-        run = Run(self.passes, learn, transforms, observers, concurrent, begun=begun)
+        run = Run(self.passes, learn, self._transforms(), self._observers(), concurrent, begun=begun)
         self.parts = run.parts
-        for one in observers:
+        for one in run.observers:
             if isinstance(one, Checkpoints):
                 one.run = run
         if found is not None:
             run.place = restore(found, run.parts, self.checkpoint or "")
-        place = run.finish()
-        return self._result(place.first_pass, place.seconds, place.compiling)
+        return self._result(run.finish())
 
     def _found(self) -> Content | None:
         """Return the checkpoint to resume from; None for a new run."""
@@ -342,42 +317,54 @@ class _Job:
             "certificate": self.certified,
             "settings": settings_to_json(self.settings),
             "fixed_share": self.share,
-            "interval": self.others.interval,
-            "by": self.others.by,
-            "fallback": self.others.fallback,
-            "features": self.others.features,
-            "class_weight": self.others.class_weight,
+            **{name: getattr(self.others, name) for name in RESUMED},
         }
         if not (self.resume and os.path.exists(self.checkpoint)):
             return None
         return open_checkpoint(self.checkpoint, self.fingerprint, user_defined_loss(self.settings))
 
+    def _begin(self) -> Iterator[Block]:
+        """Make the model, for which the first blocks may be read; return all blocks of the first pass."""
+        begun = self.passes.blocks(1)
+        count, begun = (None, begun) if self.start else count_classes(self.passes, self.settings, begun)
+        if self.certified and count is not None and not self.settings.loss_function.joint:
+            raise refuse("certificate", True, "False for classes one against the rest; use loss='softmax'")
+        slots, by = 1 << self.passes.options.bits, self.others.by
+        start = None if self.start is None else self.start.learner
+        choice = self.others.features if by is None else "linear"
+        curves, begun = curves_of_source(choice, self.passes, begun, self.rule, self.settings, count, start)
+        self.model = initial_model(
+            slots if by is None else 1, self.settings, self.start, self.others.copy, self.certified, self.share, count,
+            curves,
+        )  # fmt: skip
+        if by is not None:
+            self.model = KeyedModels(by, slots, self.model, self.others.fallback)
+        return begun
+
     def _transforms(self) -> list[Transform]:
         """Return what changes blocks before they are learned."""
-        start = self.start
+        start, rule = self.start, self.others.class_weight
+        if rule is not None and label_kind(self.settings) == "number":
+            raise refuse("class_weight", rule, "none for a regression")
         labels = EncodeLabels(self.settings, self.model.classes, self.passes, start is not None)
         before, rows = ({}, 0) if start is None else (start.extra.get("schema", {}), start.learner.rounds)
-        schema = SchemaOfRun(self.passes, before, rows)
-        if self.others.class_weight is None:
-            return [labels, schema, self.rule]
-        if label_kind(self.settings) == "number":
-            raise refuse("class_weight", self.others.class_weight, "none for a regression")
-        return [labels, BalancedClasses(self.others.class_weight, self.model.classes), schema, self.rule]
+        self.schema = SchemaOfRun(self.passes, before, rows)
+        balanced = [] if rule is None else [BalancedClasses(rule, self.model.classes)]
+        return [labels, *balanced, self.schema, self.rule]
 
     def _observers(self) -> list[Observer]:
         """Return what sees blocks after they were learned."""
-        start, model = self.start, self.model
-        new_metrics = partial(metrics_for, self.settings, model, self.passes.classes.names)
-        self.measures = Measures(new_metrics)
+        start, model, shuffled = self.start, self.model, self.passes.shuffle is not None
+        self.new_metrics = partial(metrics_for, self.settings, model, self.passes.classes.names)
+        self.measures = Measures(self.new_metrics)
         self.slices = Slices(self.passes.options.slices, self.measures)
-        self.order = self.kept = self.proof = None
-        self.said: Statements | None = None
+        self.order = self.said = self.kept = self.proof = None
         found: list[Observer] = [MemoryLimit(), self.measures, self.slices]
         if self.others.by is None:
-            self.order = LabelOrder(self.passes.shuffle is not None)
-            found += [self.order, self._statements()]
+            self.order, self.said = LabelOrder(shuffled), self._statements()
+            found += [self.order, self.said]
             # Rows at the end of an ordered stream are predicted by the final model in any case.
-            if self.rule.every or (self.rule.after is not None and self.passes.shuffle is not None):
+            if self.rule.every or (self.rule.after is not None and shuffled):
                 self.kept = HeldOutRows()
                 found.append(self.kept)
             if model.certified:
@@ -391,77 +378,83 @@ class _Job:
             found.append(Checkpoints(self.checkpoint, every, self.fingerprint, self._collected, extra, self.passes))
         return found
 
-    def _statements(self) -> StatementsOfRun:
+    def _statements(self) -> Statements:
         """Return what is said at any moment; intervals continue those of the model to start from."""
         level = self.others.interval
         coverage = None if self.start is None else coverage_of(self.start.extra, level)
         coverage = coverage if coverage is not None or level is None else Coverage(level)
         ordered, several = self.passes.shuffle is None, self.model.classes is not None
-        said = self.said = Statements(self.settings, several, coverage, ordered)
-        return StatementsOfRun(self.measures, said)
+        return Statements(self.settings, several, coverage, ordered, 1 << self.passes.options.bits, self.measures)
 
     def _collected(self) -> Any:
         """Return the model after the rows that were learned so far."""
         return self.model if self.others.by is None else self.learner.collect()
 
+    @property
+    def _classes(self) -> tuple[str, ...]:
+        """The names of several classes."""
+        count = self.model.classes
+        return () if count is None else padded_names(self.passes.classes.names, count)
+
     def _progress(self, step: Step) -> Progress:
         """Return what a callback receives after a block."""
-        place, model, measures = step.place, self.model, self.measures
-        names = () if model.classes is None else padded_names(self.passes.classes.names, model.classes)
+        place, measures = step.place, self.measures
         return Progress(
             place.pass_number, place.rows, place.entries, place.bytes, measures.progressive, measures.holdout,
-            step.block, step.margins, model, names,
+            step.block, step.margins, self.model, self._classes,
         )  # fmt: skip
-
-    @property
-    def reading(self) -> dict[str, Any]:
-        """The read options to store, with the kinds of columns and the classes that were found."""
-        count, kinds = self.model.classes, self.passes.kinds.known
-        names = {} if count is None else {"classes": list(padded_names(self.passes.classes.names, count))}
-        return {**self.passes.options.stored, **({"kinds": kinds} if kinds else {}), **names}
-
-    @property
-    def others_extra(self) -> dict[str, Any]:
-        """Extra content of the model that training continues from."""
-        extra = {} if self.start is None else self.start.extra
-        return {name: value for name, value in extra.items() if name not in OWN_EXTRA}
 
     @property
     def extra(self) -> dict[str, Any]:
-        """The content to store with the model at any moment."""
-        own = [part.extra() for part in self.parts]
-        return {**self.others_extra, "reading": self.reading, **{k: v for one in own for k, v in one.items()}}
+        """The content to store with the model at any moment, and that of the model that training continues from.
 
-    def _result(self, first_pass: tuple[int, int], seconds: float, compiling: float) -> Model:
+        Read options have the kinds of columns and the classes that were found.
+        """
+        before = {} if self.start is None else self.start.extra
+        found = {"kinds": self.passes.kinds.known, "classes": list(self._classes)}
+        reading = {**self.passes.options.stored, **{name: value for name, value in found.items() if value}}
+        others = {name: value for name, value in before.items() if name not in OWN_EXTRA}
+        return {**others, "reading": reading, **{k: v for part in self.parts for k, v in part.extra().items()}}
+
+    def _result(self, place: Place) -> Model:
         """Return the model with its metrics, and warn of what a person should know."""
         model, reports, options = self._collected(), self.measures.reports(), self.passes.options
         holdout = self.measures.last_holdout.report() if self.rule else None
-        if holdout is not None and not holdout.rows and (found := self.rule.warning(first_pass[0])) is not None:
-            warnings.warn(found, UserWarning, stacklevel=4)
-        final = (
-            None
-            if self.kept is None
-            else self.kept.report(model, metrics_for(self.settings, model, self.passes.classes.names))
-        )
-        if options.positive is not None and self.start is None and reports[0].mean_label in (0.0, -1.0):
-            message = f"positive: got {options.positive!r}, which no row has as its label"
-            warnings.warn(message, UserWarning, stacklevel=4)
-        if self.order is not None and (found := self.order.warning(model.classes)) is not None:
-            warnings.warn(found, LabelOrderWarning, stacklevel=4)
-        proof, schema = None if self.proof is None else self.proof.proved, self.extra.get("schema", {})
-        columns, moments = [], None
+        floor, extra = None if self.proof is None else self.proof.proved.floor, self.extra
+        columns, means = list[ColumnSpread](), None
         if self.others.by is None:
-            sample = next(part.sample for part in self.parts if isinstance(part, SchemaOfRun))
-            columns = sample.columns(model, column_of(self.passes.names, schema, options.bits))
-            moments = sample.moments()
+            sample, named = self.schema.sample, column_of(self.passes.names, extra.get("schema", {}), options.bits)
+            columns, means = column_spreads(sample, model, named), moments(sample)
         training = Training(
-            report=reports[0], holdout=holdout, final=final,
-            passes=reports, rows=first_pass[0], entries=first_pass[1], seconds=seconds, compiling=compiling,
-            problems=self.passes.problems, certificate=None if proof is None else proof.summary,
-            frontier=None if proof is None else proof.frontier, statements=self.said, slices=self.slices.tables(),
-            label_order=self.order, checkpoint=self.checkpoint, columns=tuple(columns),
-            moments=moments, floor=None if proof is None else proof.numbers, rounds=model.rounds,
-        )  # fmt: skip
-        if (found := training.leak) is not None:
-            warnings.warn(found, LeakWarning, stacklevel=4)
-        return Model.trained(model, training, self.passes.names, self.reading, schema, self.others_extra)
+            report=reports[0],
+            holdout=holdout,
+            final=None if self.kept is None else self.kept.report(model, self.new_metrics()),
+            passes=reports,
+            rows=place.first_pass[0],
+            entries=place.first_pass[1],
+            seconds=place.seconds,
+            compiling=place.compiling,
+            problems=self.passes.problems,
+            certificate=None if floor is None else floor.summary(),
+            frontier=None if floor is None else floor.frontier(),
+            floor=None if floor is None else floor.to_json(),
+            rounds=model.rounds,
+            columns=tuple(columns),
+            moments=means,
+            statements=self.said,
+            slices=self.slices.tables(),
+            label_order=self.order,
+            checkpoint=self.checkpoint,
+            class_weight=self.others.class_weight,
+        )
+        absent = options.positive is not None and self.start is None and reports[0].mean_label in (0.0, -1.0)
+        found = [
+            (self.rule.warning(training.rows) if holdout is not None and not holdout.rows else None, UserWarning),
+            (f"positive: got {options.positive!r}, which no row has as its label" if absent else None, UserWarning),
+            (None if self.order is None else self.order.warning(model.classes), LabelOrderWarning),
+            (training.leak, LeakWarning),
+        ]
+        for message, category in found:
+            if message is not None:
+                warnings.warn(message, category, stacklevel=4)
+        return Model.trained(model, training, self.passes.names, extra)

@@ -1,10 +1,10 @@
 """Compiled scanners: from bytes to arrays, by numba, without the global interpreter lock.
 
-``cache`` compiles; ``words`` loads eight bytes at once; ``numbers`` parses numbers; ``hashing`` hashes names; ``merge``
-sums equal slots of a row; ``layout`` has constants; ``name_records`` records names; ``vw`` and
-``svmlight`` parse lines; ``csv_rows`` parses CSV; ``json_rows`` parses JSON lines; ``text`` splits text into words;
-``crosses`` multiplies features; ``ranges`` finds the smallest and largest values of columns. Arguments are not checked:
-``forel.data.parsers`` ends the text with a line end and padding, and allocates arrays that are long enough.
+``cache`` compiles; ``words`` loads eight bytes at once; ``numbers`` parses numbers; ``hashing`` hashes and records
+names; ``merge`` sums equal slots of a row, and finds the smallest and largest values of columns; ``layout`` has
+constants; ``vw`` and ``svmlight`` parse lines; ``csv_rows`` parses CSV; ``json_rows`` parses JSON lines; ``text``
+splits text into words; ``crosses`` multiplies features. Arguments are not checked: ``forel.data.parsers`` ends the
+text with a line end and padding, and allocates arrays that are long enough.
 
 :func:`scanner` returns a compiled function by name, for callers that need not import numba.
 """

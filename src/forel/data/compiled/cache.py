@@ -1,18 +1,14 @@
-"""Decorators that compile scanners with the code cache, and intrinsics with their plain equivalents."""
-
-import pathlib
+"""Decorators that compile scanners, and intrinsics with their plain equivalents."""
 
 from numba import extending
 
 from forel.data.compiled import plain
-from forel.jit import disabled
-from forel.jit.compiling import cached_njit, inner_njit
+from forel.jit import disabled, njit
 
 __all__ = ["fast", "inlined", "inner", "intrinsic"]
 
-# The sources of all scanners: the code of one depends on those that it calls.
-fast = cached_njit(pathlib.Path(__file__).parent)
-inner, inlined = inner_njit(), inner_njit(forceinline=True)  # only scanners call these
+fast = njit()
+inner, inlined = njit(inner=True), njit(inner=True, forceinline=True)  # only scanners call these
 
 
 def intrinsic(define):

@@ -7,7 +7,7 @@ from forel.data.compiled.hashing import START, absorb, finish
 from forel.data.compiled.layout import COLLIDED, FINGERPRINT, UPPER, USED
 from forel.data.compiled.merge import merge_row
 
-__all__ = ["classify", "count", "cross"]
+__all__ = ["classify", "cross"]
 
 ONE, TWO_WORDS, THREE_WORDS = np.uint64(1), np.uint64(16), np.uint64(24)
 
@@ -32,27 +32,6 @@ def classify(text, records, words, ends, whole, kinds):
                 found = c
                 break
         kinds[k] = found
-
-
-@fast
-def count(indptr, kinds, terms, number, sizes):
-    """Write the number of features of each row with all crosses, as a float that cannot overflow."""
-    per_kind = np.zeros(number + 1)
-    for r in range(indptr.size - 1):
-        per_kind[:] = 0
-        for k in range(indptr[r], indptr[r + 1]):
-            per_kind[kinds[k]] += 1
-        total = float(indptr[r + 1] - indptr[r])
-        for t in range(terms.shape[0]):
-            combinations, run = 1.0, 0
-            for s in range(3):
-                if terms[t, s] < 0:
-                    break
-                # Of n features, combinations with repetition: n, n(n + 1)/2, n(n + 1)(n + 2)/6.
-                run = run + 1 if s > 0 and terms[t, s] == terms[t, s - 1] else 0
-                combinations *= (per_kind[terms[t, s]] + run) / (run + 1)
-            total += combinations
-        sizes[r] = np.rint(total)
 
 
 @fast

@@ -41,6 +41,16 @@ def hat(knots, size, value):
 
 
 @inlined
+def coarse_hats(place, size, functions, active, weights, c):
+    """Write the two coarse hat functions around a place; the weight of the first of all is 0, as pairs leave it out."""
+    place *= functions / (size - 1)
+    left = min(np.int64(place), functions - 1)
+    active[c, 0], active[c, 1] = max(left - 1, 0), left
+    weights[c, 0] = 1.0 - (place - left) if left > 0 else 0.0
+    weights[c, 1] = max(place - left, 0.0)
+
+
+@inlined
 def put(indices, values, count, index, value):
     """Add an entry to a row if it is not 0, and return the number of entries."""
     indices[count], values[count] = index, value
@@ -49,7 +59,7 @@ def put(indices, values, count, index, value):
 
 @fast
 def expand(
-    indptr, indices, values, slots, elements, knots, sizes, codes, starts, coarse, pairs, pair_starts, zeros, width,
+    indptr, indices, values, slots, elements, knots, sizes, codes, starts, pairs, grids, pair_starts, zeros, width,
     mask, out_indptr, out_indices, out_values,
 ):  # fmt: skip
     """Write the features of each row; arguments are those of :class:`forel.data.features.curves.Curves`.
@@ -60,20 +70,20 @@ def expand(
     knots, sizes : of columns, a row each, and how many there are
     codes : whether the values of a column are categories, too
     starts : the first feature of each column and category
-    coarse : the number of coarse hat functions of a column or category in pairs, without the first
-    pairs, pair_starts : the two elements of each pair, and its first feature
+    pairs, grids, pair_starts : the two elements of each pair, the numbers of their coarse hat functions without the
+        first, and the first feature of the pair
     zeros : whether a column without an entry is 0; missing otherwise
     width, mask : the number of features so far, after which others are hashed
     """
     columns, count = sizes.size, 0
     places = np.empty(columns)
-    active = np.empty((coarse.size, 2), np.int64)
-    weights = np.empty((coarse.size, 2))
-    present = np.zeros(coarse.size, np.int64)
+    active, weights = np.zeros((starts.size, 2), np.int64), np.zeros((starts.size, 2))
+    present, made = np.zeros(starts.size, np.int64), np.zeros(columns, np.int64)
     out_indptr[0] = 0
     for r in range(indptr.size - 1):
         present[:] = 0
         places[:] = -1.0
+        made[:] = 0
         count = put(out_indices, out_values, count, 0, 1.0)
         first = -1
         for j in range(indptr[r], indptr[r + 1]):
@@ -118,20 +128,18 @@ def expand(
             count = put(out_indices, out_values, count, start + left, 1.0 - (place - left))
             if place > left:
                 count = put(out_indices, out_values, count, start + left + 1, place - left)
-            if coarse[c] > 0:
-                place *= coarse[c] / (size - 1)
-                left = min(np.int64(place), coarse[c] - 1)
-                if left > 0 and place < left + 1:
-                    active[c, present[c]], weights[c, present[c]] = left - 1, 1.0 - (place - left)
-                    present[c] += 1
-                if place > left:
-                    active[c, present[c]], weights[c, present[c]] = left, place - left
-                    present[c] += 1
+            places[c], present[c] = place, 1
         for p in range(pairs.shape[0]):
-            a, b = pairs[p]
-            for i in range(present[a]):
-                for j in range(present[b]):
-                    index = pair_starts[p] + active[a, i] * coarse[b] + active[b, j]
-                    count = put(out_indices, out_values, count, index, weights[a, i] * weights[b, j])
+            for side in range(2):
+                c, functions = pairs[p, side], grids[p, side]
+                if c < columns and made[c] != functions and present[c]:  # the same as in the pair before, most often
+                    made[c] = functions
+                    coarse_hats(places[c], sizes[c], functions, active, weights, c)
+            a, b = pairs[p, 0], pairs[p, 1]
+            if present[a] and present[b]:
+                for i in range(2):  # without branches, which are hard to predict here
+                    for j in range(2):
+                        index = pair_starts[p] + active[a, i] * grids[p, 1] + active[b, j]
+                        count = put(out_indices, out_values, count, index, weights[a, i] * weights[b, j])
         out_indptr[r + 1] = count
     return count

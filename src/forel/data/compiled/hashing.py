@@ -8,10 +8,11 @@ padded with zeros. The hash of a namespace is the initial state of the hashes of
 import numpy as np
 
 from forel.data.compiled.cache import fast, inlined, inner
+from forel.data.compiled.layout import COLLIDED, COLUMNS, FINGERPRINT, UPPER, USED
 from forel.data.compiled.words import EIGHT, THREE, WORD, address, byte, load
 
 __all__ = [
-    "LETTERS", "START", "absorb", "fill_codes", "fill_spans", "finish", "hash_name", "hash_padded", "hash_pieces",
+    "LETTERS", "START", "absorb", "claim_row", "claim_slots", "fill_codes", "finish", "hash_name", "hash_padded",
     "hash_spans", "mix", "only",
 ]  # fmt: skip
 
@@ -80,14 +81,6 @@ def hash_padded(at, end, state):
     return finish(state, length)
 
 
-@fast
-def hash_pieces(text, ends, start, out):
-    """Write the hash of every piece of ``text``, each from the end of the one before, after the hash ``start[k]``."""
-    base = address(text)
-    for k in range(out.size):
-        out[k] = hash_padded(base + np.uint64(ends[k]), base + np.uint64(ends[k + 1]), start[k])
-
-
 @inner
 def hash_piece(at, end, limit, start):
     """Return the hash of the bytes between two addresses, reading none at or after ``limit``."""
@@ -108,24 +101,12 @@ def hash_piece(at, end, limit, start):
 
 
 @fast
-def hash_spans(text, starts, stops, start, out):
-    """Write the hashes of spans of bytes, with one initial state; the text needs no padding."""
+def hash_spans(text, starts, stops, states, out):
+    """Write the hashes of spans of bytes, each with its initial state; the text needs no padding."""
     base = address(text)
     limit = base + np.uint64(text.size)
     for k in range(np.uint64(out.size)):
-        out[k] = hash_piece(base + np.uint64(starts[k]), base + np.uint64(stops[k]), limit, start)
-
-
-@fast
-def fill_spans(text, starts, stops, valid, start, mask, slots, there, place):
-    """Fill a column of cells with the slots of strings; empty ones are absent."""
-    base = address(text)
-    limit = base + np.uint64(text.size)
-    column = np.uint64(place)
-    for k in range(np.uint64(valid.size)):
-        at, end = base + np.uint64(starts[k]), base + np.uint64(stops[k])
-        there[k, column] = valid[k] and at < end
-        slots[k, column] = hash_piece(at, end, limit, start) & mask
+        out[k] = hash_piece(base + np.uint64(starts[k]), base + np.uint64(stops[k]), limit, states[k])
 
 
 @fast
@@ -141,3 +122,31 @@ def fill_codes(codes, word_slots, places, start, slots, there):
                 slot = word_slots[np.uint64(codes[k, first + r])]
                 slots[r, column] = slot
                 there[r, column] = slot >= 0
+
+
+@inner
+def claim_row(fingerprints, records, names, candidates):
+    """Keep the candidates of a row, after the first ``names`` records, whose slots are unused; return the end.
+
+    Different names of a slot are distinguished by 30 bits of their hashes. One loop handles a whole row, so that its
+    cache misses overlap.
+    """
+    end = np.uint64(names)
+    for k in range(np.uint64(names), np.uint64(names + candidates)):
+        slot = np.uint64(records[k, 0])
+        new = np.uint32(np.uint64(records[k, 1]) >> UPPER) & FINGERPRINT | USED
+        old = fingerprints[slot]
+        if old == 0:
+            fingerprints[slot] = new
+            for column in range(COLUMNS):
+                records[end, column] = records[k, column]
+            end += np.uint64(1)
+        elif (old ^ new) & FINGERPRINT != 0:
+            fingerprints[slot] = old | COLLIDED
+    return np.int64(end)
+
+
+@fast
+def claim_slots(fingerprints, records, names, candidates):
+    """Call :func:`claim_row` from Python."""
+    return claim_row(fingerprints, records, names, candidates)

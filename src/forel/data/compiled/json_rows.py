@@ -11,6 +11,7 @@ from forel.data.compiled import numbers
 from forel.data.compiled.cache import fast, inner
 from forel.data.compiled.hashing import START, hash_padded, only
 from forel.data.compiled.layout import PAD
+from forel.data.compiled.text import encode
 from forel.data.compiled.words import EIGHT, ONES, TOPS, address, byte, digits, every, first, load, store
 
 __all__ = ["rebuild", "scan"]
@@ -21,8 +22,8 @@ BACKSLASH, SPACE, RETURN, TAB, DOT, FIRST_DIGIT, LAST_DIGIT = (np.uint8(ord(c)) 
 HALF, WHOLE = np.uint64((1 << 32) - 1), np.uint64((1 << 40) - 1)
 NULL, TRUE, FALSE = (np.uint64(int.from_bytes(word, "little")) for word in (b"null", b"true", b"false"))
 NO_STRING, NO_OBJECT = (
-    layout.LABEL | layout.IMPORTANCE | layout.NUMERIC | layout.LOGARITHM | layout.BUCKETS,
-    layout.LABEL | layout.IMPORTANCE | layout.LOGARITHM | layout.BUCKETS,
+    layout.LABEL | layout.IMPORTANCE | layout.NUMERIC | layout.LOGARITHM,
+    layout.LABEL | layout.WORD | layout.IMPORTANCE | layout.LOGARITHM,
 )
 TOP = np.uint8(128)
 LITTLE_E, BIG_E, UNICODE = (np.uint8(ord(c)) for c in "eEu")
@@ -37,9 +38,7 @@ DIGITS = np.full(256, 255, np.uint8)
 DIGITS[list(b"0123456789abcdefABCDEF")] = [*range(16), *range(10, 16)]
 NO_DIGIT = np.uint64(255)
 HIGH, LOW, AFTER, PAIRS = (np.uint64(k) for k in (0xD800, 0xDC00, 0xE000, 0x10000))
-SIX, TWELVE, EIGHTEEN, TENTH = (np.uint64(k) for k in (6, 12, 18, 10))
-TAIL, REST, LEAD2, LEAD3, LEAD4 = (np.uint64(k) for k in (0x80, 0x3F, 0xC0, 0xE0, 0xF0))
-ONE_BYTE, TWO_BYTES = np.uint64(0x80), np.uint64(0x800)
+SIX, TENTH = np.uint64(6), np.uint64(10)
 
 
 @inner
@@ -72,6 +71,18 @@ def first_in_line(names, hashed, stamp):
         place = (place + ONE) & last
     names[place, 0], names[place, 1] = hashed, stamp
     return True
+
+
+@inner
+def label_of(words, labels, hashed):
+    """Return the label of a word by its hash, infinity for a word that is none, and whether the word is known."""
+    last = np.uint64(words.size - 1)
+    place = hashed & last
+    while words[place] != ZERO:
+        if words[place] == hashed:
+            return labels[place], True
+        place = (place + ONE) & last
+    return np.inf, False
 
 
 @fast
@@ -141,28 +152,6 @@ def code_unit(i):
             return PAIRS
         found = (found << FOUR) | digit
     return found
-
-
-@inner
-def encode(code, to):
-    """Write a code point, which may be a surrogate, in UTF-8; return the address after it."""
-    if code < ONE_BYTE:
-        store(to, np.uint8(code))
-        return to + ONE
-    if code < TWO_BYTES:
-        store(to, np.uint8(LEAD2 | (code >> SIX)))
-    else:
-        if code < PAIRS:
-            store(to, np.uint8(LEAD3 | (code >> TWELVE)))
-        else:
-            store(to, np.uint8(LEAD4 | (code >> EIGHTEEN)))
-            to += ONE
-            store(to, np.uint8(TAIL | ((code >> TWELVE) & REST)))
-        to += ONE
-        store(to, np.uint8(TAIL | ((code >> SIX) & REST)))
-    to += ONE
-    store(to, np.uint8(TAIL | (code & REST)))
-    return to + ONE
 
 
 @inner
@@ -255,7 +244,7 @@ def is_ascii(i):
 @fast
 def scan(
     text, length, scratch, valid, counts, default, keys, names, events, indptr, hashes, values, labels, importance,
-    row_lines, records, pending, doubles, marks,
+    row_lines, records, pending, doubles, marks, known_words, word_labels,
 ):  # fmt: skip
     """Read lines from counts[AT] to the end of the text, or to one that is left to the caller; return the status.
 
@@ -266,8 +255,9 @@ def scan(
     keys, names : tables of keys, whose numbers of rows are powers of two
     events : receives ID, offset, length and kind for the first value of each kind of a key
     records : for each entry, offsets of the outermost key, the namespace and the name; empty if they are not needed
-    pending, doubles : receive entry and ID of each number that the caller transforms, and the number
+    pending, doubles : receive the entry of each number that the caller transforms, and the number
     marks : work array with a row for each key that a line may have
+    known_words, word_labels : hashes of labels that are words, in a table with a power of two rows, and their numbers
     """
     recording = records.shape[0] > 0
     base = address(text)
@@ -363,7 +353,17 @@ def scan(
                         within_state = START
                 if c == QUOTE:
                     word, word_end, i, scratch_end = read_string(i + ONE, scratch_end)
-                    if i == ZERO or role & NO_STRING != ZERO:
+                    if i == ZERO:
+                        break
+                    if role & layout.WORD != ZERO:
+                        label, known = label_of(known_words, word_labels, hash_padded(word, word_end, START) | ONE)
+                        if not known:
+                            counts[layout.WORD_START], counts[layout.WORD_STOP] = word - base, word_end - base
+                            status, counts[layout.LITERAL] = layout.NEW_WORD, 0
+                            break
+                        if label == np.inf:
+                            break
+                    elif role & NO_STRING != ZERO:
                         break
                     if role & layout.USED != ZERO and word_end > word:
                         hashes[entry], values[entry] = hash_padded(word, word_end, within_state), one
@@ -432,7 +432,15 @@ def scan(
                         word, word_end = start, i
                         if i == ZERO or kind == numbers.WRONG:
                             break
-                    if role & (layout.USED | layout.LABEL | layout.IMPORTANCE) == ZERO:
+                    if role & (layout.WORD | layout.LABEL) == layout.WORD:
+                        label, known = label_of(known_words, word_labels, hash_padded(word, word_end, ONE) | ONE)
+                        if not known:
+                            counts[layout.WORD_START], counts[layout.WORD_STOP] = word - base, word_end - base
+                            status, counts[layout.LITERAL] = layout.NEW_WORD, 1
+                            break
+                        if label == np.inf:
+                            break
+                    elif role & (layout.USED | layout.LABEL | layout.IMPORTANCE) == ZERO:
                         pass
                     elif role & layout.CODED != ZERO:
                         # Fractions are written as Python writes them.
@@ -466,14 +474,14 @@ def scan(
                             hashes[entry], values[entry] = hashed, found
                             if recording:
                                 record(records, entry, base, top, top_end, space, space_end, key, key_end)
-                            if role & (layout.LOGARITHM | layout.BUCKETS) != ZERO:
+                            if role & layout.LOGARITHM != ZERO:
                                 double, sure = numbers.exactly(start, i)
                                 if word != start or (whole and found == 0):
                                     double, sure = np.float64(found), True
                                 if not sure:
                                     break
                                 doubles[wait] = double
-                                pending[wait, 0], pending[wait, 1] = entry, keys[place, layout.ID]
+                                pending[wait] = entry
                                 wait += ONE
                             entry += ONE
                     if role & layout.RECORDED != ZERO:

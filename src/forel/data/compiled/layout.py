@@ -10,7 +10,7 @@ SIZE = 6
 
 # Status of a call. After an error, AT is its offset, and the example is skipped.
 DONE, NO_NUMBER, NOT_FINITE, NO_BAR, AFTER_TAG, THIRD, NEGATIVE, NO_NAMESPACE, NO_NAME, NO_SPACE, SUM = range(11)
-NO_ID, NO_COLON, ID_ZERO, NO_QUERY, NO_HEAD = range(11, 16)
+NO_ID, NO_COLON, NO_QUERY, NO_HEAD = range(11, 15)
 # What was expected at the offset of an error.
 EXPECTED = {
     NO_NUMBER: "a number",
@@ -26,7 +26,6 @@ EXPECTED = {
     SUM: "values of one slot whose sum is within the range of float32",
     NO_ID: "the id of a feature, a whole number of at most 15 digits",
     NO_COLON: "':' and a value after the id",
-    ID_ZERO: "an id of at least 1, or zero_based=True",
     NO_QUERY: "a whole number after qid:",
 }
 

@@ -4,9 +4,8 @@ import numpy as np
 
 from forel.data.compiled import layout
 from forel.data.compiled.cache import fast, inner
-from forel.data.compiled.hashing import mix
+from forel.data.compiled.hashing import claim_row, mix
 from forel.data.compiled.merge import merge_row
-from forel.data.compiled.name_records import claim_row
 from forel.data.compiled.numbers import FULL, HARD, LARGEST, WRONG, number, read_label, resolve_hard
 from forel.data.compiled.vw import blank
 from forel.data.compiled.words import EIGHT, address, byte, digits, load, power_of_ten
@@ -34,15 +33,14 @@ def whole(i):
 
 @fast
 def parse(
-    text, length, counts, bits, shift, indptr, indices, values, labels, importance, row_lines, tags, hard, resolved,
+    text, length, counts, bits, indptr, indices, values, labels, importance, row_lines, tags, hard, resolved,
     fingerprints, records,
 ):  # fmt: skip
     """Parse examples from counts[AT] to the end of the text, or to the first error; return the status.
 
-    ``shift`` is subtracted from every id. Ids of more than ``bits`` bits are hashed to them.
+    Ids of more than ``bits`` bits are hashed to them.
     """
     mask = (ONE << np.uint64(bits)) - ONE
-    less = np.uint64(shift)
     recording = fingerprints.size > 0
     base = address(text)
     i, stop = base + np.uint64(counts[layout.AT]), base + np.uint64(length)
@@ -106,10 +104,6 @@ def parse(
             if byte(i) != COLON:
                 status = layout.NO_COLON
                 break
-            if index < less:
-                i = start
-                status = layout.ID_ZERO
-                break
             i += ONE
             value, end, kind = number(i)
             if kind == HARD:
@@ -123,7 +117,6 @@ def parse(
                 break
             name_stop = i - ONE
             i = end
-            index -= less
             slot = index if index <= mask else mix(index) & mask
             rising = bool(rising and np.int64(slot) > last)
             last = np.int64(slot)

@@ -4,13 +4,16 @@ import numpy as np
 
 from forel.data.compiled.cache import fast, inner
 from forel.data.compiled.hashing import hash_padded
-from forel.data.compiled.words import address
+from forel.data.compiled.words import address, store
 
-__all__ = ["join_rows", "split_text"]
+__all__ = ["encode", "join_rows", "split_text"]
 
 SPACE = np.uint8(32)
 CLASSES = 0x20000  # code points in the table; above it, those of ideographs are parts of words
 LAST_IDEOGRAPH = 0x32400
+ONE, SIX, TWELVE, EIGHTEEN = (np.uint64(k) for k in (1, 6, 12, 18))
+ONE_BYTE, TWO_BYTES, THREE_BYTES = (np.uint64(k) for k in (0x80, 0x800, 0x10000))
+TAIL, REST, LEAD2, LEAD3, LEAD4 = (np.uint64(k) for k in (0x80, 0x3F, 0xC0, 0xE0, 0xF0))
 
 
 @inner
@@ -27,28 +30,32 @@ def decode(text, at, stop):
 
 
 @inner
-def encode(point, out, at):
-    """Write a code point of more than seven bits as UTF-8, and return the offset after it."""
-    if point < 0x800:
-        out[at] = np.uint8(0xC0 | point >> 6)
-        out[at + 1] = np.uint8(0x80 | point & 0x3F)
-        return at + 2
-    if point < 0x10000:
-        out[at] = np.uint8(0xE0 | point >> 12)
-        out[at + 1] = np.uint8(0x80 | point >> 6 & 0x3F)
-        out[at + 2] = np.uint8(0x80 | point & 0x3F)
-        return at + 3
-    out[at] = np.uint8(0xF0 | point >> 18)
-    out[at + 1] = np.uint8(0x80 | point >> 12 & 0x3F)
-    out[at + 2] = np.uint8(0x80 | point >> 6 & 0x3F)
-    out[at + 3] = np.uint8(0x80 | point & 0x3F)
-    return at + 4
+def encode(code, to):
+    """Write a code point, which may be a surrogate, in UTF-8; return the address after it."""
+    if code < ONE_BYTE:
+        store(to, np.uint8(code))
+        return to + ONE
+    if code < TWO_BYTES:
+        store(to, np.uint8(LEAD2 | (code >> SIX)))
+    else:
+        if code < THREE_BYTES:
+            store(to, np.uint8(LEAD3 | (code >> TWELVE)))
+        else:
+            store(to, np.uint8(LEAD4 | (code >> EIGHTEEN)))
+            to += ONE
+            store(to, np.uint8(TAIL | ((code >> TWELVE) & REST)))
+        to += ONE
+        store(to, np.uint8(TAIL | ((code >> SIX) & REST)))
+    to += ONE
+    store(to, np.uint8(TAIL | (code & REST)))
+    return to + ONE
 
 
 @inner
 def lower_words(text, start, stop, points, out, begins, ends):
     """Write the lower-case words of a text, with a space before and after each; return their number."""
     out[0] = SPACE
+    base = address(out)
     at, to, words, within = np.int64(start), np.int64(1), np.int64(0), False
     while at < stop:
         byte = text[at]
@@ -65,11 +72,7 @@ def lower_words(text, start, stop, points, out, begins, ends):
             if not within:
                 begins[words] = to
                 within = True
-            if point < 0x80:
-                out[to] = np.uint8(point)
-                to += 1
-            else:
-                to = encode(point, out, to)
+            to = np.int64(encode(np.uint64(point), base + np.uint64(to)) - base)
         elif within:
             ends[words] = to
             words += 1

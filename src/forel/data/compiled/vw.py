@@ -8,9 +8,8 @@ import numpy as np
 
 from forel.data.compiled import layout
 from forel.data.compiled.cache import fast, inner
-from forel.data.compiled.hashing import LETTERS, START, absorb, finish, hash_name, only
+from forel.data.compiled.hashing import LETTERS, START, absorb, claim_row, finish, hash_name, only
 from forel.data.compiled.merge import STAMPS, distinct, merge_row
-from forel.data.compiled.name_records import claim_row
 from forel.data.compiled.numbers import HARD, LARGEST, WRONG, number, read_label, resolve_hard
 from forel.data.compiled.words import EIGHT, address, at_most, byte, equal, load, lowest, name_end
 
@@ -84,7 +83,7 @@ def read_name(i, state):
 
 @fast
 def parse(
-    text, length, counts, bits, shift, indptr, indices, values, labels, importance, row_lines, tags, hard, resolved,
+    text, length, counts, bits, indptr, indices, values, labels, importance, row_lines, tags, hard, resolved,
     fingerprints, records,
 ):  # fmt: skip
     """Parse examples from counts[AT] to the end of the text, or to the first error; return the status.

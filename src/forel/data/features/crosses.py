@@ -90,9 +90,23 @@ class Crosses:
     def width(self, features: Iterable[str]) -> int:
         """Return the number of features of a full row, crosses included."""
         kinds = np.array([self.kind(name.encode()) for name in features], np.int64)
-        sizes = np.empty(1)
-        scanner("crosses", "count")(np.array([0, kinds.size]), kinds, self._terms, len(self.kinds), sizes)
-        return int(min(sizes[0], MOST))
+        return int(min(self._sizes(np.array([0, kinds.size]), kinds)[0], MOST))
+
+    def _sizes(self, indptr: NDArray[np.int64], kinds: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the number of features of each row with all crosses, as floats that cannot overflow."""
+        rows, width = indptr.size - 1, len(self.kinds) + 1
+        cells = np.repeat(np.arange(rows), np.diff(indptr)) * width + kinds
+        counts = np.bincount(cells, minlength=rows * width).reshape(rows, width).astype(float)
+        total = np.diff(indptr).astype(float)
+        for term in self.terms:
+            combinations = np.ones(rows)
+            for place, kind in enumerate(term):
+                # Of n features, combinations with repetition: n, n(n + 1)/2, n(n + 1)(n + 2)/6.
+                run = term[:place].count(kind)
+                combinations *= (counts[:, kind] + run) / (run + 1)
+            total += combinations
+        rounded: NDArray[np.float64] = np.rint(total)
+        return rounded
 
     @cached_property
     def _kinds_by_name(self) -> tuple[dict[bytes, int], list[tuple[int, bytes]]]:
@@ -123,8 +137,8 @@ class Crosses:
         Features come from ``entries``, and everything else from ``block``.
         """
         rows, kinds = entries.indptr.size - 1, len(self.kinds)
-        sizes = np.empty(rows)
-        scanner("crosses", "count")(entries.indptr, entries.kinds, self._terms, kinds, sizes)
+        assert entries.kinds is not None
+        sizes = self._sizes(entries.indptr, entries.kinds)
         bad = sizes > MOST
         size = int(sizes[~bad].sum())
         indptr = np.zeros(rows + 1, np.int64)
@@ -166,7 +180,7 @@ def block_of_entries(
     block, wrong = transform.apply(entries, examples.block(empty), bits, names)
     for problem in wrong:
         examples.problems.record(problem)
-    examples.problems.note_crossed(np.flatnonzero(np.bincount(entries.kinds)).tolist())
+    examples.problems.crossed.update(np.flatnonzero(np.bincount(entries.kinds)).tolist())
     return block
 
 

@@ -10,7 +10,8 @@ that are bilinear on a grid.
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ FIRST = 2000  # rows that knots and categories come from
 FEWEST = 200  # rows below which there are none by default
 MOST = 1024  # features of curves and pairs
 KNOTS = (17, 9, 5, 3)  # of a column, the most for which all columns are within half of the features
-COARSE = (9, 5, 3, 2)  # of a column in pairs
+GRIDS = 64, 32, 16, 8, 4, 2, 1  # functions of a pair, the most for which all pairs fit
 CATEGORIES = 256
 RARE = 5  # rows of a category with fewer features than that are hashed
 HASHED = 16  # bits of other categories
@@ -45,8 +46,8 @@ class Curves:
     knots : of columns, one after the other
     sizes : the number of knots of each column
     codes : 1 for columns whose values are also categories, others 0
-    coarse : the number of functions of each column and category in pairs
     pairs : numbers of the two columns or categories of each pair; categories are counted from the number of columns
+    grids : the number of functions of each of the two
     zeros : whether a column without an entry in a row is 0, as in sparse rows; otherwise it is missing
 
     >>> rows = np.arange(6), np.full(5, 7), np.float32([0, 1, 2, 3, 4])
@@ -61,8 +62,8 @@ class Curves:
     knots: NDArray[np.float64]
     sizes: NDArray[np.int64]
     codes: NDArray[np.int64]
-    coarse: NDArray[np.int64]
     pairs: NDArray[np.int64]
+    grids: NDArray[np.int64]
     zeros: bool = False
 
     @classmethod
@@ -91,11 +92,10 @@ class Curves:
         codes = np.array([_codes(found[slot], most, number) for slot in used], np.int64)
         sizes = np.array([one.size for one in knots], np.int64)
         free = MOST - 1 - int((sizes + 2).sum()) - categories.size
-        coarse, chosen = np.zeros(sizes.size + categories.size, np.int64), np.zeros((0, 2), np.int64)
+        chosen = grids = np.zeros((0, 2), np.int64)
         if pairs:
-            together = _together(owner, slots, categories, number)
-            coarse, chosen = _pairs(sizes, together, free)
-        return cls(np.array(used, np.int64), categories, np.concatenate(knots), sizes, codes, coarse, chosen, zeros)
+            chosen, grids = _pairs(sizes, _together(owner, slots, categories, number), free)
+        return cls(np.array(used, np.int64), categories, np.concatenate(knots), sizes, codes, chosen, grids, zeros)
 
     @cached_property
     def _tables(self) -> tuple[Any, ...]:
@@ -106,18 +106,17 @@ class Curves:
         knots[np.arange(knots.shape[1]) < self.sizes[:, None]] = self.knots
         spans = np.concatenate((self.sizes + 2, np.ones(self.categories.size, np.int64)))
         starts = 1 + np.cumsum(spans) - spans
-        each = self.coarse[self.pairs[:, 0]] * self.coarse[self.pairs[:, 1]]
+        each = self.grids.prod(axis=1)
         pair_starts = 1 + spans.sum() + np.cumsum(each) - each
         return (
-            own[order], order, knots, self.sizes, self.codes, starts, self.coarse, self.pairs, pair_starts, self.zeros,
+            own[order], order, knots, self.sizes, self.codes, starts, self.pairs, self.grids, pair_starts, self.zeros,
             self.width, np.uint64((1 << HASHED) - 1),
         )  # fmt: skip
 
     @cached_property
     def _longest(self) -> int:
         """The largest number of features of a row, without those that entries of the row have."""
-        both = np.minimum(self.coarse[self.pairs], 2)
-        return int(1 + 4 * self.columns.size + both.prod(axis=1).sum())
+        return int(1 + 4 * self.columns.size + np.minimum(self.grids, 2).prod(axis=1).sum())
 
     @cached_property
     def single(self) -> int:
@@ -127,7 +126,7 @@ class Curves:
     @cached_property
     def width(self) -> int:
         """The number of features without those that are hashed."""
-        return self.single + int((self.coarse[self.pairs[:, 0]] * self.coarse[self.pairs[:, 1]]).sum())
+        return self.single + int(self.grids.prod(axis=1).sum())
 
     @property
     def features(self) -> int:
@@ -163,9 +162,10 @@ class Curves:
         """The slots of the columns or categories of each feature, −1 for none: two of a pair, else one."""
         own = np.concatenate((self.columns, self.categories))
         alone = np.repeat(own, np.concatenate((self.sizes + 2, np.ones(self.categories.size, np.int64))))
-        each = self.coarse[self.pairs[:, 0]] * self.coarse[self.pairs[:, 1]]
         single = np.stack((alone, np.full(alone.size, -1)), axis=1)
-        return np.concatenate((np.full((1, 2), -1), single, np.repeat(own[self.pairs], each, axis=0)))
+        return np.concatenate(
+            (np.full((1, 2), -1), single, np.repeat(own[self.pairs], self.grids.prod(axis=1), axis=0))
+        )
 
     def pack(self) -> NDArray[np.float64]:
         """Return everything as one array."""
@@ -182,17 +182,17 @@ class Curves:
         given = dict(zip(names, np.split(packed[len(names) :], ends[:-1]), strict=True))
         knots, zeros = given.pop("knots"), bool(given.pop("zeros").any())
         whole = {name: one.astype(np.int64) for name, one in given.items()}
-        pairs = whole.pop("pairs").reshape(-1, 2)
-        found = cls(**whole, knots=knots, pairs=pairs, zeros=zeros)
+        pairs = {name: whole.pop(name).reshape(-1, 2) for name in ("pairs", "grids")}
+        found = cls(**whole, **pairs, knots=knots, zeros=zeros)
         total = found.columns.size + found.categories.size
         if (
             found.sizes.size != found.columns.size
-            or found.coarse.size != total
+            or found.grids.shape != found.pairs.shape
             or found.knots.size != found.sizes.sum()
         ):
             raise refuse("curves", packed.size, "the length of packed curves")
-        if pairs.size and not 0 <= pairs.min() <= pairs.max() < total:
-            raise refuse("curves", pairs.max(), "columns and categories of pairs")
+        if found.pairs.size and not 0 <= found.pairs.min() <= found.pairs.max() < total:
+            raise refuse("curves", found.pairs.max(), "columns and categories of pairs")
         return found
 
 
@@ -240,30 +240,49 @@ def _together(
 def _pairs(
     sizes: NDArray[np.int64], together: NDArray[np.int64], free: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the number of functions of columns and categories in pairs, and the pairs, within a number of features.
+    """Return pairs within a number of features, and the number of functions of their members.
 
-    Pairs of columns come first, as fine as half of the features allow if there are categories. The others follow by the
-    number of rows in which they differ from each of their two members, the largest first.
+    Pairs of columns come first, all with about as many functions: a column of two values leaves more of them to the
+    other one. Pairs with categories take up to half, by the number of rows in which they differ from each member, the
+    largest first; each of their functions has a few rows.
     """
-    count, categories = sizes.size, len(together)
-    both = list(combinations(np.flatnonzero(sizes > 1).tolist(), 2))
-    most = free // 2 if categories else free
-    for knots in COARSE:
-        coarse = np.minimum(knots, sizes) - 1
-        total = sum(int(coarse[a] * coarse[b]) for a, b in both)
-        if total <= most:
-            break
-    else:
-        both, total = [], 0
-    coarse = np.concatenate((coarse, np.ones(categories, np.int64)))
-    own = np.diagonal(together)
-    others = [(int(own[k]), c, count + k) for k in range(categories) for c in np.flatnonzero(sizes > 1).tolist()]
-    for i, j in combinations(range(categories), 2):
+    count, own = sizes.size, np.diagonal(together)
+    columns, together_often = np.flatnonzero(sizes > 1).tolist(), list[tuple[int, ...]]()
+    for i, j in combinations(range(len(together)), 2):
         support = int(min(together[i, j], own[i] - together[i, j], own[j] - together[i, j]))
         if support >= RARE:
-            others.append((support, count + i, count + j))
-    for _, a, b in sorted(others, key=lambda one: (-one[0], one[1:])):
-        if total + int(coarse[a] * coarse[b]) <= free:
-            both.append((a, b))
-            total += int(coarse[a] * coarse[b])
-    return coarse, np.array(both, np.int64).reshape(-1, 2)
+            together_often.append((support, count + i, count + j, 1, 1))
+    for most in GRIDS:
+        found: list[tuple[int, ...]] = [
+            (a, b, *_grid(int(sizes[a]) - 1, int(sizes[b]) - 1, most)) for a, b in combinations(columns, 2)
+        ]
+        others = together_often.copy()
+        for k, c in product(range(len(together)), columns):
+            functions = _grid(int(sizes[c]) - 1, 1, isqrt(most))[0]
+            if own[k] >= RARE * (functions + 1):
+                others.append((int(own[k]), c, count + k, functions, 1))
+        total = sum(m * n for _, _, m, n in found)
+        if total + min(sum(m * n for *_, m, n in others), free // 2) <= free:
+            break
+    else:
+        found, total = [], 0
+    for _, *pair, m, n in sorted(others, key=lambda one: (-one[0], one[1:])):
+        if total + m * n <= free:
+            found.append((*pair, m, n))
+            total += m * n
+    table = np.array(found, np.int64).reshape(-1, 4)
+    return table[:, :2].copy(), table[:, 2:].copy()
+
+
+def _grid(first: int, second: int, most: int) -> tuple[int, int]:
+    """Return two numbers whose product is at most a number; the larger becomes the power of two below it until then."""
+    while first * second > most:
+        if second > first:
+            second = _halved(second)
+        else:
+            first = _halved(first)
+    return first, second
+
+
+def _halved(number: int) -> int:
+    return 1 << (number - 1).bit_length() - 1

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data.compiled import scanner
-from forel.data.compiled.layout import PAD
 
 __all__ = ["cross_slot", "expected_collisions", "hash_name", "slot", "slots_of_hashes"]
 
@@ -77,25 +76,16 @@ def hash_names(names: Sequence[bytes], starts: NDArray[np.uint64]) -> NDArray[np
     """Return the hashes of many names, each with its initial state, by compiled code."""
     ends = np.zeros(len(names) + 1, np.int64)
     np.cumsum([len(name) for name in names], out=ends[1:])
-    return hash_buffer(np.frombuffer(b"".join(names), np.uint8), ends, starts)
+    return hash_spans(np.frombuffer(b"".join(names) or b"\0", np.uint8), ends[:-1], ends[1:], starts)
 
 
 def hash_spans(
-    text: NDArray[np.uint8], starts: NDArray[Any], stops: NDArray[Any], start: int
+    text: NDArray[np.uint8], starts: NDArray[Any], stops: NDArray[Any], states: NDArray[np.uint64] | int
 ) -> NDArray[np.uint64]:  # fmt: skip
-    """Return the hashes of the bytes of ``text`` from ``starts[k]`` to ``stops[k]``, with one initial state."""
+    """Return the hashes of the bytes of ``text`` from ``starts[k]`` to ``stops[k]``, with one state or their own."""
     out: NDArray[Any] = np.empty(starts.size, np.uint64)
-    scanner("hashing", "hash_spans")(text, starts, stops, np.uint64(start), out)
-    return out
-
-
-def hash_buffer(text: NDArray[np.uint8], ends: NDArray[np.int64], starts: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return the hashes of the pieces of ``text`` from ``ends[k]`` to ``ends[k + 1]``."""
-    low, high = int(ends[0]), int(ends[-1])
-    padded = np.zeros(high - low + PAD, np.uint8)
-    padded[: high - low] = text[low:high]
-    out: NDArray[Any] = np.empty(ends.size - 1, np.uint64)
-    scanner("hashing", "hash_pieces")(padded, ends - low, starts, out)
+    states = np.full(starts.size, states, np.uint64) if isinstance(states, int) else states
+    scanner("hashing", "hash_spans")(text, starts, stops, states, out)
     return out
 
 

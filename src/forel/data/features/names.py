@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data.compiled import scanner
-
 __all__ = ["Names", "PackedNames", "recorded_name"]
 
 COLLIDED, FINGERPRINT, USED = 2, 0xFFFFFFFC, 1
@@ -49,13 +47,10 @@ class Names:
 
     def add_records(self, text: NDArray[np.uint8], records: NDArray[np.int64]) -> None:
         """Add the names that a parser's records locate in its text."""
-        if not records.size:
-            return
-        slots, _, begin, middle, start, stop = records.T
-        size = int((middle - begin + (middle > begin) + stop - start).sum())
-        ends, out = np.zeros(slots.size + 1, np.int64), np.empty(size, np.uint8)
-        scanner("name_records", "gather")(text, records, ends, out)
-        self._append(slots.copy(), out.tobytes(), ends)
+        if records.size:
+            content, spans = text.tobytes(), records[:, 2:].tolist()
+            words = [b"^".join(filter(None, (content[a:b], content[c:d]))) for a, b, c, d in spans]
+            self._append(records[:, 0].copy(), words)
 
     def add(self, slots: NDArray[Any], hashes: NDArray[np.uint64], word: Callable[[int], bytes]) -> None:
         """Add the names that are the first in their slot, and mark slots with another name.
@@ -70,18 +65,21 @@ class Names:
         other = slots[(self.fingerprints[slots] ^ new) & np.uint32(FINGERPRINT) != 0]
         self.fingerprints[other] |= np.uint32(COLLIDED)
         words = [word(int(k)) for k in first]
-        self._append(fresh.astype(np.int64), b"".join(words), np.cumsum([0, *map(len, words)]))
+        self._append(fresh.astype(np.int64), words)
 
     def add_crosses(self, fresh: NDArray[np.int64], word: Callable[[int], tuple[bytes, bytes]]) -> None:
         """Add the names of crosses: each row of ``fresh`` has a new slot, and the entries that are crossed."""
         words = [b"*".join(b"^".join(filter(None, word(k))) for k in parts if k >= 0) for _, *parts in fresh.tolist()]
-        self._append(fresh[:, 0].copy(), b"".join(words), np.cumsum([0, *map(len, words)]))
+        self._append(fresh[:, 0].copy(), words)
 
     def unmark(self, records: NDArray[np.int64]) -> None:
         """Clear the slots that a parser marked, before it parses the same text again."""
         self.fingerprints[records[:, 0]] = 0
 
-    def _append(self, slots: NDArray[np.int64], text: bytes, ends: NDArray[np.int64]) -> None:
+    def _append(self, slots: NDArray[np.int64], words: list[bytes]) -> None:
+        self._append_text(slots, b"".join(words), np.cumsum([0, *map(len, words)]))
+
+    def _append_text(self, slots: NDArray[np.int64], text: bytes, ends: NDArray[np.int64]) -> None:
         self._pieces.append((slots, text, ends))
         self._table = None
 
@@ -136,7 +134,7 @@ class Names:
         self.fingerprints[slots] = np.where(fresh, found, before | marks)
         if fresh.any():
             kept = text[np.repeat(fresh, lengths)]
-            self._append(slots[fresh], kept.tobytes(), np.append(0, np.cumsum(lengths[fresh], dtype=np.int64)))
+            self._append_text(slots[fresh], kept.tobytes(), np.append(0, np.cumsum(lengths[fresh], dtype=np.int64)))
 
     @classmethod
     def unpack(
@@ -152,7 +150,7 @@ class Names:
         names = cls(bits)
         names.fingerprints[slots] = fingerprints
         if slots.size:
-            names._append(slots.astype(np.int64), text.tobytes(), np.append(0, np.cumsum(lengths, dtype=np.int64)))
+            names._append_text(slots.astype(np.int64), text.tobytes(), np.append(0, np.cumsum(lengths, dtype=np.int64)))
         return names
 
     @property

@@ -76,7 +76,7 @@ class ColumnRanges:
             known = set(self._names)
             self._resize([*self._names, *(name for name in names if name not in known)][:MOST])
         if self._names:
-            scanner("ranges", "add_ranges")(
+            scanner("merge", "add_ranges")(
                 block.indices, block.values, *self._table.parts, self._low, self._high, self._counts, self._magnitudes
             )
 
@@ -137,7 +137,7 @@ class Outside:
         if not self._names:
             return {}
         counts, first = np.zeros(len(self._names), np.int64), np.full(len(self._names), -1, np.int64)
-        scanner("ranges", "count_outside")(
+        scanner("merge", "count_outside")(
             block.indices, block.values, *self._table.parts, self._low, self._high, counts, first
         )
         entries = {self._names[k]: int(first[k]) for k in np.flatnonzero(counts).tolist()}

@@ -5,7 +5,7 @@ spaces; sequences of characters are those of a word with a space on either side.
 """
 
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -168,8 +168,5 @@ def append_features(
     before = indptr.copy(), indices.copy()
     scanner("merge", "merge_rows")(indptr, indices, values)
     end = int(indptr[-1])
-    return Block(
-        indptr, indices[:end], values[:end], block.labels, block.importance, block.tags, block.file, block.line,
-        block.size, block.after, block.lines, label_words=block.label_words,
-        columns=None if found is None else merged_columns(*before, found, end),
-    )  # fmt: skip
+    columns_of = None if found is None else merged_columns(*before, found, end)
+    return replace(block, indptr=indptr, indices=indices[:end], values=values[:end], columns=columns_of)

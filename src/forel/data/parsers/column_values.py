@@ -1,7 +1,8 @@
-"""Columns of tables, numbers or strings, and how they become labels or features."""
+"""Columns of tables, whether CSV or Arrow: their values and the names of their features."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -9,21 +10,113 @@ from numpy.typing import NDArray
 
 from forel.data.buffers import Buffers
 from forel.data.compiled import scanner
-from forel.data.features.hashing import hash_spans, slots_of_hashes
-from forel.data.features.kinds import sign_of
+from forel.data.features.hashing import START, hash_name, hash_spans, slots_of_hashes
+from forel.data.features.names import Names
 from forel.data.features.rows import Cells
-from forel.data.features.transforms import buckets, signed_log1p
-from forel.data.parsers.cells import FeatureColumn, Labels, RowProblems, Spans, namespace_hash
-from forel.data.parsers.columns import Columns
-from forel.data.problems import excerpt
-from forel.data.values import formatted_number
+from forel.data.problems import Malformed, Problems, excerpt
+from forel.data.sources.streams import PAD
+from forel.data.values import formatted_number, plain_number
 
 __all__ = [
-    "DictionaryCache", "DictionaryColumn", "DictionaryColumns", "NumberColumn", "StringColumn", "bucket_column",
-    "fill_numbers", "labels_and_importance",
+    "DictionaryCache", "DictionaryColumn", "DictionaryColumns", "FeatureColumn", "NumberColumn", "RowProblems",
+    "Spans", "StringColumn", "namespace_hash",
 ]  # fmt: skip
 
-WEIGHT = "a number, such as 1; on_error='skip' leaves out such rows"
+
+@lru_cache(1 << 12)
+def namespace_hash(key: bytes) -> int:
+    """Return the hash of a column's name, with which the hashes of its categories start."""
+    return hash_name(key) if key else START
+
+
+@dataclass(frozen=True, eq=False)
+class Spans:
+    """Strings as spans of bytes of a text."""
+
+    text: NDArray[np.uint8]
+    starts: NDArray[Any]
+    stops: NDArray[Any]
+
+    def __getitem__(self, k: int) -> bytes:
+        return self.text[self.starts[k] : self.stops[k]].tobytes()
+
+    def plain_numbers(self, sign: str, decimal: str) -> "Spans":
+        """Return amounts as plain numbers, and other cells as they are."""
+        text, spans = self.text.tobytes(), zip(self.starts.tolist(), self.stops.tolist(), strict=True)
+        words = (text[start:stop].decode("utf-8", "surrogateescape").strip() for start, stop in spans)
+        cells = [plain_number(word, sign, decimal).encode("utf-8", "surrogateescape") for word in words]
+        ends = np.zeros((len(cells) + 1, 2), np.int32)  # in columns, as those of CSV are, for the same compiled code
+        np.cumsum([len(cell) + 1 for cell in cells], out=ends[1:, 0])
+        ends[:-1, 1] = ends[1:, 0] - 1
+        joined = bytearray(b"\n".join(cells) + bytes(PAD))
+        return Spans(np.frombuffer(joined, np.uint8), ends[:-1, 0], ends[:-1, 1])
+
+    def hashes(self, key: bytes, which: NDArray[Any]) -> NDArray[np.uint64]:
+        """Return the 64-bit hashes of some categories of a column; slots are their last bits."""
+        return hash_spans(self.text, self.starts[which], self.stops[which], namespace_hash(key))
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureColumn:
+    """The names of a column's features, to hash and record them.
+
+    Parameters
+    ----------
+    key : name of the column
+    words : categories; None for numbers
+    codes : the category of each row, by number; None if row r has category r
+    others, mixed : categories of a numeric column, and the rows that have one
+    """
+
+    key: bytes
+    words: Spans | None = None
+    codes: NDArray[Any] | None = None
+    others: Spans | None = None
+    mixed: NDArray[np.bool_] | None = None
+
+    def add_names(self, names: Names, slots: NDArray[Any], rows: NDArray[np.int64]) -> None:
+        """Record the names of some rows with their slots."""
+        if self.words is None:
+            mixed = np.zeros(rows.size, bool) if self.mixed is None else self.mixed[rows]
+            rows = np.concatenate([rows[~mixed][:1], rows[mixed]])
+        names.add(slots[rows], self.hashes(rows), lambda k: b"^".join(filter(None, self.word(rows[k]))))
+
+    def hashes(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Return the 64-bit hashes of some rows."""
+        if self.words is None:
+            found = np.full(rows.size, namespace_hash(self.key), np.uint64)
+        else:
+            found = self.words.hashes(self.key, rows if self.codes is None else self.codes[rows])
+        if self.others is not None and self.mixed is not None:
+            found = np.where(self.mixed[rows], self.others.hashes(self.key, rows), found)
+        return found
+
+    def word(self, row: int) -> tuple[bytes, bytes]:
+        """Return the namespace and the name of a row's feature."""
+        if self.others is not None and self.mixed is not None and self.mixed[row]:
+            return self.key, self.others[row]
+        if self.words is None:
+            return b"", self.key
+        return self.key, self.words[row if self.codes is None else self.codes[row]]
+
+
+class RowProblems:
+    """The mask of well-formed rows of a table, and where problems of others are recorded."""
+
+    def __init__(self, lines: NDArray[np.int64], problems: Problems, file: str) -> None:
+        self.lines, self.problems, self.file = lines, problems, file
+        self.good = np.ones(lines.size, bool)
+
+    def record(self, name: str, rows: NDArray[np.int64], got: Sequence[str], expected: str) -> None:
+        """Record a problem for each of some rows, unless the row has one already."""
+        for row, what in zip(rows.tolist(), got, strict=True):
+            if self.good[row]:
+                if what == f"'{name}'":
+                    expected = (
+                        f"{expected.partition(';')[0]}; the row repeats the header: on_error='skip' leaves it out"
+                    )
+                self.problems.record(Malformed(self.file, int(self.lines[row]), name, what, expected))
+        self.good[rows] = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,9 +152,10 @@ class NumberColumn:
             expected = expected if remedy is None else f"{expected}; {remedy}"
             row_problems.record(name, rows, [excerpt(self.non_numbers.words[row]) for row in rows.tolist()], expected)
 
-    def infinite(self) -> NDArray[np.int64]:
-        """Return the rows whose numbers are out of the range of float32."""
-        return np.flatnonzero(self.present & ~np.isfinite(self.values))
+    def record_infinite(self, name: str, expected: str, row_problems: RowProblems) -> None:
+        """Record a problem for each row whose number is out of the range of float32."""
+        rows = np.flatnonzero(self.present & ~np.isfinite(self.values))
+        row_problems.record(name, rows, [str(value) for value in self.wide[rows]], expected)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,12 +169,10 @@ class StringColumn:
         """Return some rows."""
         return StringColumn(Spans(self.words.text, self.words.starts[rows], self.words.stops[rows]), self.present[rows])
 
-    def feature(self, cells: Cells, column: int, key: bytes, mask: np.uint64) -> FeatureColumn:
+    def feature(self, cells: Cells, column: int, key: bytes, bits: int) -> FeatureColumn:
         """Fill a column of the cells."""
-        text, starts, stops = self.words.text, self.words.starts, self.words.stops
-        scanner("hashing", "fill_spans")(
-            text, starts, stops, self.present, np.uint64(namespace_hash(key)), mask, cells.slots, cells.present, column
-        )
+        cells.slots[:, column] = slots = slots_of(self.words, key, bits)
+        cells.present[:, column] = self.present & (slots >= 0)
         return FeatureColumn(key, self.words)
 
 
@@ -100,7 +192,7 @@ class DictionaryColumn:
         """Return some rows."""
         return DictionaryColumn(self.words, self.slots, self.codes[rows], self.present[rows])
 
-    def feature(self, cells: Cells, column: int, key: bytes, mask: np.uint64) -> FeatureColumn:
+    def feature(self, cells: Cells, column: int, key: bytes, bits: int) -> FeatureColumn:
         """Return the feature; :class:`DictionaryColumns` fills its column of the cells."""
         return FeatureColumn(key, self.words, self.codes)
 
@@ -158,97 +250,3 @@ def slots_of(words: Spans, key: bytes, bits: int) -> NDArray[Any]:
     slots = slots_of_hashes(hashes, bits)
     slots[words.stops <= words.starts] = -1
     return slots
-
-
-def bucket_column(numbers: NumberColumn, per: int, key: bytes, mask: np.uint64) -> DictionaryColumn:
-    """Return numbers as categories by magnitude."""
-    good = numbers.present & np.isfinite(numbers.values)
-    names, which = buckets(np.where(good, numbers.wide, 0.0), per)
-    encoded = [name.encode() for name in names] or [b""]
-    ends = np.cumsum([0, *map(len, encoded)])
-    words = Spans(np.frombuffer(b"".join(encoded) + b"\0", np.uint8), ends[:-1], ends[1:])
-    return DictionaryColumn(words, slots_of(words, key, int(mask).bit_length()), which, numbers.present)
-
-
-def fill_numbers(
-    numbers: NumberColumn,
-    name: str,
-    column: int,
-    columns: Columns,
-    cells: Cells,
-    mask: np.uint64,
-    row_problems: RowProblems,
-) -> FeatureColumn:
-    """Fill one column of the cells with numbers, their logarithms or their buckets."""
-    key, bad = name.encode(), numbers.infinite()
-    row_problems.record(
-        name,
-        bad,
-        [str(v) for v in numbers.wide[bad]],
-        "a number within the range of float32; missing (--missing) names marks of missing values",
-    )
-    non_numbers = numbers.non_numbers
-    if columns.strict and columns.known.get(name) != "either":
-        since = "in earlier rows" if name in columns.known else "the column's first"
-        expected = f"a number, as {since}; or use categories=[{name!r}], or missing (--missing) for a mark"
-        if columns.options.unlabelled:  # rows to predict
-            expected = "a number, as in training; or leave out strict (--strict)"
-        numbers.record_non_numbers(name, expected, row_problems)
-        non_numbers = None
-    made = _filled(numbers, name, key, column, columns, cells, mask)
-    if non_numbers is None:
-        return made
-    rows = np.flatnonzero(non_numbers.present)
-    if sign_of(columns.known.get(name)) is not None:
-        row_problems.problems.note_words({name: rows.size})
-    cells.slots[rows, column] = non_numbers.words.hashes(key, rows) & mask
-    cells.values[rows, column], cells.present[rows, column] = 1, True
-    return replace(made, others=non_numbers.words, mixed=non_numbers.present)
-
-
-def _filled(
-    numbers: NumberColumn, name: str, key: bytes, column: int, columns: Columns, cells: Cells, mask: np.uint64
-) -> FeatureColumn:
-    if name in columns.buckets:
-        made = bucket_column(numbers, columns.buckets[name], key, mask)
-        slots = np.where(made.present, made.slots[made.codes], made.slots.dtype.type(-1))
-        cells.slots[:, column], cells.present[:, column] = slots, slots >= 0
-        return made.feature(cells, column, key, mask)
-    cells.slots[:, column] = np.uint64(namespace_hash(key)) & mask
-    cells.values[:, column] = signed_log1p(numbers.wide) if name in columns.log else numbers.values
-    cells.present[:, column] = numbers.present
-    return FeatureColumn(key)
-
-
-def labels_and_importance(values: Mapping[str, Any], columns: Columns, row_problems: RowProblems) -> Labels:
-    """Return the labels and importances of some rows, and the words of classes; defaults if columns are missing."""
-    rows, words = row_problems.lines.size, None
-    labels, importance = np.full(rows, np.nan), np.ones(rows, np.float32)
-    if columns.label is not None and columns.label in values:
-        numbers = values[columns.label]
-        if not columns.options.unlabelled:
-            _record_labels(numbers, columns.label, row_problems)
-        words = numbers.words
-        labels = np.where(numbers.present & np.isfinite(numbers.values), numbers.wide, np.nan)
-    if columns.importance is not None and columns.importance in values:
-        importance = _importance(values[columns.importance], columns.importance, row_problems)
-    return labels, importance, words
-
-
-def _record_labels(numbers: NumberColumn, name: str, row_problems: RowProblems) -> None:
-    """Record labels or importances that are no numbers, or too large."""
-    numbers.record_non_numbers(name, numbers.expected, row_problems)
-    bad = numbers.infinite()
-    row_problems.record(name, bad, [str(v) for v in numbers.wide[bad]], "a number within the range of float32")
-
-
-def _importance(numbers: NumberColumn, name: str, row_problems: RowProblems) -> NDArray[np.float32]:
-    """Return the importances of some rows: 1 where there is none; NaN is an error."""
-    numbers.record_non_numbers(name, WEIGHT, row_problems)
-    missing = np.flatnonzero(numbers.present & np.isnan(numbers.values))
-    row_problems.record(name, missing, ["a missing value"] * missing.size, WEIGHT)
-    _record_labels(numbers, name, row_problems)
-    found = np.where(numbers.present, numbers.values, np.float32(1))
-    negative = np.flatnonzero(found < 0)
-    row_problems.record(name, negative, [str(v) for v in found[negative]], "an importance of at least 0")
-    return found

@@ -14,7 +14,7 @@ from forel.validation import refuse, repeated
 
 __all__ = ["Columns", "check_crosses", "check_keys"]
 
-NAMING = ("keep", "ignore", "categories", "log", "bucket", "text", "date")  # options that name columns of features
+NAMING = ("keep", "ignore", "categories", "log", "text", "date")  # options that name columns of features
 SUGGESTED = 5  # keys in a message
 SHOWN = 20  # columns in a message
 
@@ -55,11 +55,6 @@ class Columns:
         return self.options.log
 
     @property
-    def buckets(self) -> dict[str, int]:
-        """The columns whose numbers become categories, with their buckets per doubling."""
-        return self.options.buckets
-
-    @property
     def strict(self) -> bool:
         """Whether text in a numeric column is malformed."""
         return self.options.strict
@@ -67,7 +62,7 @@ class Columns:
     @cached_property
     def kinds(self) -> dict[str, str]:
         """The kinds that options imply: those of categories, and of columns with a transformation of numbers."""
-        kinds = dict.fromkeys(self.options.categories, "category") | dict.fromkeys((*self.log, *self.buckets), "number")
+        kinds = dict.fromkeys(self.options.categories, "category") | dict.fromkeys(self.log, "number")
         return kinds | dict.fromkeys(self.options.dates, DATE)
 
     @cached_property
@@ -98,7 +93,7 @@ class Columns:
 
     def _given(self, what: str) -> tuple[str, ...]:
         """Return the columns that an option names."""
-        value: Any = getattr(self.options, {"bucket": "buckets", "date": "dates"}.get(what, what))
+        value: Any = getattr(self.options, "dates" if what == "date" else what)
         return (value,) if isinstance(value, str) else tuple(value or ())
 
     def uses(self, name: str) -> bool:

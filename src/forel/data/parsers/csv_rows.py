@@ -1,29 +1,42 @@
-"""CSV and TSV text as rows of cells, split by compiled code; the first value of a column decides its kind."""
+"""CSV and TSV text as blocks: compiled code splits rows into cells; the first value of a column decides its kind."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from forel.data.block import Block, Position, Task, completed_task
 from forel.data.buffers import Buffers
 from forel.data.compiled import layout, scanner
-from forel.data.features.hashing import START, hash_names
-from forel.data.features.kinds import amount_kind
+from forel.data.features.hashing import START, hash_names, slots_of_hashes
+from forel.data.features.kinds import amount_kind, sign_of
 from forel.data.features.names import Names
+from forel.data.features.rows import Cells
 from forel.data.labels import CLASSES, LabelWords, kind_of_words
-from forel.data.parsers.cells import Spans
-from forel.data.parsers.column_values import NumberColumn, StringColumn
+from forel.data.parsers.column_blocks import block_of_columns
+from forel.data.parsers.column_values import (
+    FeatureColumn,
+    NumberColumn,
+    RowProblems,
+    Spans,
+    StringColumn,
+)
 from forel.data.parsers.columns import Columns
 from forel.data.parsers.csv_header import number_columns, read_header
-from forel.data.parsers.label_cells import words_of
+from forel.data.parsers.label_codes import LabelCodes, words_of
 from forel.data.problems import OTHER_ENCODING, Malformed, Problems, excerpt
-from forel.data.sources.streams import LONGEST, PAD, Chunk, Cut, chunks, count, whole_lines
+from forel.data.slices import with_slices
+from forel.data.sources.streams import LONGEST, PAD, Chunk, Cut, chunk_task, chunks, count, whole_lines
 from forel.data.values import common_sign, formatted_number, is_missing, nearest_float32, parse_number
+from forel.validation import refuse
 
-__all__ = ["CsvChunk", "CsvFormat", "CsvRows", "CsvTable", "cell_numbers", "csv_chunks", "read_table", "split_rows"]
+__all__ = [
+    "CsvChunk", "CsvFormat", "CsvRows", "CsvTable", "cell_numbers", "csv_chunks", "parse_csv", "read_table",
+    "split_rows",
+]  # fmt: skip
 
 WIDE, ROWS = 1 << 10, 64  # with more columns than WIDE, a chunk has at least ROWS rows of the header's length
 FEED, RETURN, QUOTE = (ord(c) for c in '\n\r"')
@@ -37,11 +50,6 @@ class CsvFormat:
     separator: str
     columns: Columns
     line_limit: int = LONGEST
-
-    @property
-    def separator_byte(self) -> int:
-        """The code of the separator."""
-        return ord(self.separator)
 
     @cached_property
     def marks(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]] | None:
@@ -159,9 +167,7 @@ def read_table(stream: Any, form: CsvFormat, names: Names | None, file: str) -> 
     return CsvTable(form, columns, features, names, file, Buffers(), line, derived), rows
 
 
-def csv_chunks(
-    stream: Any, table: CsvTable, problems: Problems, kinds_found: dict[str, str] | None = None
-) -> Iterator[CsvChunk]:
+def csv_chunks(stream: Any, table: CsvTable, problems: Problems, kinds_found: dict[str, str]) -> Iterator[CsvChunk]:
     """Yield the chunks of rows after the header; ``kinds_found`` receives the kinds of features.
 
     Kinds have to be known before a chunk is parsed. Until they are, chunks are split here, one by one.
@@ -173,7 +179,7 @@ def csv_chunks(
     if len(table.header) > WIDE:  # to amortize the work per column and chunk
         size = max(size, ROWS * sum(len(name) + 1 for name in table.header))
     line = table.line
-    cut = _whole_rows(form.separator_byte, len(table.header))
+    cut = _whole_rows(ord(form.separator), len(table.header))
     for number, chunk in enumerate(chunks(stream, size, problems, table.file, line, cut, form.line_limit), 1):
         rows, first_words = None, dict[str, int]()
         if len(kinds) < len(table.used):
@@ -182,13 +188,11 @@ def csv_chunks(
             for name in decided.keys() & first_words.keys():
                 _warn_of_format(name, rows.words(table.used[name])[first_words[name]], table, problems)
             kinds = {**kinds, **decided} if decided else kinds  # a copy, because earlier chunks refer to the old one
-            if kinds_found is not None:
-                stored = {
-                    name
-                    for name, kind in decided.items()
-                    if name in table.places or kind == CLASSES or LabelWords.of_kind(kind)
-                }
-                kinds_found.update((name, decided[name]) for name in sorted(stored))
+            kinds_found.update(
+                (name, kind)
+                for name, kind in sorted(decided.items())
+                if name in table.places or kind == CLASSES or LabelWords.of_kind(kind)
+            )
         yield CsvChunk(number, line, chunk, rows, kinds, first_words)
         line += chunk.lines
 
@@ -224,7 +228,7 @@ def split_rows(chunk: Chunk, table: CsvTable, line: int, problems: Problems) -> 
     starts, stops = (table.buffers.empty((capacity, width), np.int32) for _ in range(2))
     lines, malformed = np.empty(max_lines, np.int64), np.empty((max_lines, 4), np.int64)
     counts = np.zeros(3, np.int64)
-    scanner("csv_rows", "split")(text, length, table.form.separator_byte, starts, stops, lines, malformed, counts)
+    scanner("csv_rows", "split")(text, length, ord(table.form.separator), starts, stops, lines, malformed, counts)
     n, bad, escaped = counts.tolist()
     rows = CsvRows(text, starts[:n], stops[:n], lines[:n], malformed[:bad])
     if escaped:
@@ -248,7 +252,7 @@ def _decide(rows: CsvRows, table: CsvTable, kinds: dict[str, str]) -> tuple[dict
     decided, first_words = dict[str, str](), dict[str, int]()
     for name in table.used.keys() - kinds.keys():
         words = rows.words(table.used[name])
-        row = next((k for k in _filled(words) if not is_missing(words[k])), None)
+        row = next((k for k in map(int, np.flatnonzero(words.stops > words.starts)) if not is_missing(words[k])), None)
         if row is not None:
             word = words[row].decode("utf-8", "replace").strip()
             if (sign := common_sign([word], table.decimal)) is not None:
@@ -259,7 +263,11 @@ def _decide(rows: CsvRows, table: CsvTable, kinds: dict[str, str]) -> tuple[dict
                     decided[name] = "number"
                 except ValueError:
                     decided[name], first_words[name] = "category", row
-        if name == table.form.columns.label and decided.get(name) == "category" and _reads_words(table.form.columns):
+        if (
+            name == table.form.columns.label
+            and decided.get(name) == "category"
+            and LabelCodes(table.form.columns).undecided
+        ):
             decided[name] = kind_of_words(words_of(words))
     return decided, first_words
 
@@ -273,20 +281,6 @@ def _warn_of_format(name: str, cell: bytes, table: CsvTable, problems: Problems)
         problems.warn(
             name, f"column {name!r}: got {word!r}, which is read as a category, expected {expected}; {remedy}"
         )
-
-
-def _reads_words(columns: Columns) -> bool:
-    """Return whether the words of the labels have to be known."""
-    options = columns.options
-    return not options.unlabelled and options.positive is None and options.classes is None
-
-
-def _filled(words: Spans) -> Iterator[int]:
-    """Yield the cells that are not empty, few at a time at first, because usually the first one decides."""
-    start, stop = 0, 16
-    while start < words.starts.size:
-        yield from ((words.stops[start:stop] > words.starts[start:stop]).nonzero()[0] + start).tolist()
-        start, stop = stop, 16 * stop
 
 
 def cell_numbers(words: Spans, exact: bool, sign: str | None = None, decimal: str = ".") -> NumberColumn:
@@ -325,3 +319,99 @@ def _plain_numbers(words: Spans, exact: bool) -> NumberColumn:
     return NumberColumn(
         values, kinds == layout.THERE, wide, StringColumn(words, non_numbers) if non_numbers.any() else None
     )
+
+
+def parse_csv(
+    stream: Any, form: CsvFormat, problems: Problems, names: Names | None, file: str, start: Position,
+    kinds_found: dict[str, str],
+) -> Iterator[Task]:  # fmt: skip
+    """Yield a task for each chunk of rows after ``start``, and at the end the problems of reading chunks.
+
+    ``kinds_found`` receives the kinds of features.
+    """
+    try:
+        table, stream = read_table(stream, form, names, file)
+    except Malformed as wrong:
+        problems.record(wrong)
+        yield completed_task(None, problems)
+        return
+    if (transform := form.columns.options.transform) is not None:
+        transform.check(table.features)
+    for chunk in csv_chunks(stream, table, problems, kinds_found):
+        if chunk.number > start.blocks:
+            after = Position(start.file, chunk.number)
+            yield partial(chunk_task, partial(_parse, table, chunk), chunk.chunk, problems.on_error, after)
+    yield completed_task(None, problems)
+
+
+def _parse(table: CsvTable, chunk: CsvChunk, problems: Problems) -> Block:
+    columns, kinds = table.form.columns, chunk.kinds
+    rows = chunk.rows or split_rows(chunk.chunk, table, chunk.line, problems)
+    rows.record_malformed(table, chunk.line, problems)
+    row_problems = RowProblems(rows.lines + chunk.line, problems, table.file)
+    cells = Cells.empty(rows.lines.size, len(table.features), columns.options.bits, table.buffers)
+    mask = np.uint64((1 << columns.options.bits) - 1)
+    signs = {name: sign_of(kinds.get(name, "number")) for name in table.used}
+    numeric = {name: k for name, k in table.used.items() if signs[name] is not None or kinds.get(name) == "either"}
+    # Columns of ordinary numbers, all at once.
+    plain = [name for name in numeric if name in table.places and name not in columns.kinds and not signs[name]]
+    filled = _fill_numbers(table, rows, plain, cells, mask)
+    numbers = {
+        name: cell_numbers(
+            rows.words(k), name == columns.label or columns.kinds.get(name) == "number", signs[name], table.decimal
+        )
+        for name, k in numeric.items()
+        if name not in filled
+    }
+    if kinds.get(str(columns.importance)) == "category":
+        raise refuse("importance", f"column {columns.importance} of words", "a column of numbers")
+    if columns.importance in numbers and not columns.options.unlabelled:
+        weights = rows.words(numeric[columns.importance])
+        numbers[columns.importance] = _marks_as_words(numbers[columns.importance], weights)
+    if columns.label in table.used and (codes := LabelCodes(columns, kinds)).worded:
+        numbers[columns.label] = codes.column(rows.words(table.used[columns.label]))
+    values: dict[str, NumberColumn | FeatureColumn] = {
+        **numbers,
+        **{name: FeatureColumn(name.encode()) for name in filled},
+    }
+    words = [name for name in table.features if name not in values]
+    _hash(table, rows, words, cells, mask)
+    for name in words:
+        # Cells before a column's first value are absent, as they are in a chunk without one.
+        cells.present[: chunk.first_words.get(name, 0), table.places[name]] = False
+        values[name] = FeatureColumn(name.encode(), rows.words(table.used[name]))
+    every = np.ones(rows.lines.size, bool)
+    derived = {name: StringColumn(rows.words(table.header.index(name)), every) for name in table.derived}
+    block = block_of_columns(values, table.features, derived, cells, columns, row_problems, table.names)
+    if slices := columns.options.slices:
+        sliced = [rows.words(table.header.index(name)) for name in slices]
+        block = with_slices(block, row_problems.lines, [[one[k] for k in range(rows.lines.size)] for one in sliced])
+    return block
+
+
+def _marks_as_words(numbers: NumberColumn, words: Spans) -> NumberColumn:
+    """Return importances of which a mark of a missing value, such as NaN, is no number; an empty cell is absent."""
+    marks = ~numbers.present & (words.stops > words.starts)
+    for row in np.flatnonzero(marks).tolist():
+        marks[row] = bool(words[row].decode("utf-8", "backslashreplace").strip())
+    return replace(numbers, non_numbers=StringColumn(words, marks)) if marks.any() else numbers
+
+
+def _hash(table: CsvTable, rows: CsvRows, names: list[str], cells: Cells, mask: np.uint64) -> None:
+    """Fill the cells of categorical columns."""
+    at = np.array([table.used[name] for name in names], np.int64)
+    places = np.array([table.places[name] for name in names], np.int64)
+    scanner("csv_rows", "hash_cells")(
+        rows.text, rows.starts, rows.stops, at, places, table.hashes[places], mask, cells.slots, cells.present
+    )
+
+
+def _fill_numbers(table: CsvTable, rows: CsvRows, names: list[str], cells: Cells, mask: np.uint64) -> set[str]:
+    """Fill the cells of numeric columns; return those all of whose cells are numbers or absent."""
+    at = np.array([table.used[name] for name in names], np.int64)
+    places = np.array([table.places[name] for name in names], np.int64)
+    odd, slots = np.zeros(len(names), bool), slots_of_hashes(table.hashes[places], table.form.columns.options.bits)
+    scanner("csv_rows", "fill_numbers")(
+        rows.text, rows.starts, rows.stops, at, places, slots, cells.slots, cells.values, cells.present, odd
+    )
+    return {name for name, wrong in zip(names, odd.tolist(), strict=True) if not wrong}

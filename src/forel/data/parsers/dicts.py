@@ -1,32 +1,41 @@
-"""Dicts and JSON lines as blocks: numbers are values, strings are categories, and objects are namespaces."""
+"""Dicts as blocks: numbers are values, strings are categories, and objects are namespaces.
 
+Dicts of numbers and strings are read in batches, with one array for all values of a batch; others key by key.
+"""
+
+import io
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from functools import partial
-from typing import Any, NamedTuple
+from itertools import chain, compress
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forel.data.block import Block
+from forel.data.compiled.layout import PAD
 from forel.data.features.crosses import Entries, block_of_entries
 from forel.data.features.dates import date_features, expected_date
-from forel.data.features.hashing import START, hash_name, hash_names, slots_of_hashes
+from forel.data.features.hashing import START, hash_name, hash_names, hash_spans, slots_of_hashes
 from forel.data.features.kinds import DATE, MOST, add_kind, sign_of
 from forel.data.features.names import Names
 from forel.data.features.rows import Examples
-from forel.data.features.transforms import buckets, signed_log1p
+from forel.data.parsers.column_blocks import with_derived
+from forel.data.parsers.column_values import RowProblems, Spans, StringColumn
 from forel.data.parsers.columns import Columns
-from forel.data.parsers.label_cells import encode_label
+from forel.data.parsers.label_codes import LabelCodes
 from forel.data.problems import OTHER_ENCODING, Malformed, Problems, excerpt
 from forel.data.sources.streams import Chunk
-from forel.data.values import JSON_NAN, NEVER_NULL, category_of, is_null, parse_number
+from forel.data.values import JSON_NAN, NEVER_NULL, category_of, is_null, parse_number, signed_log1p
 
-__all__ = ["JsonDicts", "Row", "dict_blocks", "hashes_of", "parse_objects", "parse_row"]
+__all__ = [
+    "DictRows", "JsonDicts", "batched_blocks", "dict_blocks", "hashes_of", "parse_objects", "parse_row",
+]  # fmt: skip
 
 NUMERIC = (int, float, np.number, np.bool_)
 LARGEST = float(np.finfo(np.float32).max)
@@ -39,17 +48,7 @@ class _Wrong(Exception):
     """A malformed value: its key, the value, and what was expected."""
 
 
-class Row(NamedTuple):
-    """One example: namespace, name, value and kind of each feature, label and importance."""
-
-    names: list[tuple[bytes, bytes]]
-    values: list[float]
-    kinds: list[int]
-    label: float
-    importance: float
-
-
-class _Rows:
+class DictRows:
     """The rows of the next block so far; ``record_kind`` receives keys and the kinds of their values."""
 
     def __init__(self, columns: Columns, record_kind: Callable[[str, str], None]) -> None:
@@ -152,7 +151,7 @@ class _Rows:
 
     def block(self, names: Names | None, problems: Problems, file: str) -> Block:
         """Return the rows as a block."""
-        problems.note_words(self.words)
+        problems.words.update(self.words)
         hashes = hashes_of(self.names)
         columns = columns_of(self.names, hashes, self.columns) if self.columns.options.columns else None
         indptr, values, kinds = np.array(self.indptr), np.array(self.values, np.float32), np.array(self.kinds, np.int64)
@@ -194,8 +193,7 @@ def _transformed(key: str, value: Any, columns: Columns) -> Any:
             return value
     if value is None or columns.kinds.get(key) != "number":
         return value
-    number = _number(key, value, 0.0, "a number, or null")
-    return float(signed_log1p(number)) if key in columns.log else buckets([number], columns.buckets[key])[0][0]
+    return float(signed_log1p(_number(key, value, 0.0, "a number, or null")))
 
 
 def _bytes(text: str) -> bytes:
@@ -222,7 +220,7 @@ def dict_blocks(
 ) -> Iterator[Block]:  # fmt: skip
     """Yield blocks of numbered dicts; ``kinds_found`` receives the kinds of keys."""
     record_kind = partial(_record, kinds_found, columns)
-    rows, most = _Rows(columns, record_kind), ENTRIES if columns.options.transform is None else CROSSED
+    rows, most = DictRows(columns, record_kind), ENTRIES if columns.options.transform is None else CROSSED
     gathered = Problems("later")  # infinite sums of earlier rows are found once the block is complete
     for line, item in items:
         _add(rows, item, line, gathered, file)
@@ -231,7 +229,7 @@ def dict_blocks(
             block = rows.block(names, gathered, file)
             problems.absorb(gathered)
             yield block
-            rows, gathered = _Rows(columns, record_kind), Problems("later")
+            rows, gathered = DictRows(columns, record_kind), Problems("later")
     last = [rows.block(names, gathered, file)] if rows.labels else []
     problems.absorb(gathered)
     yield from last
@@ -244,7 +242,7 @@ def _record(found: dict[str, str], columns: Columns, key: str, kind: str) -> Non
     add_kind(found, columns.known, key, kind)
 
 
-def _add(rows: _Rows, item: Any, line: int, problems: Problems, file: str) -> None:
+def _add(rows: DictRows, item: Any, line: int, problems: Problems, file: str) -> None:
     try:
         rows.add(item, line)
     except _Wrong as wrong:
@@ -253,16 +251,15 @@ def _add(rows: _Rows, item: Any, line: int, problems: Problems, file: str) -> No
 
 
 def parse_row(
-    text: bytes, line: int, columns: Columns, record_kind: Callable[[str, str], None], problems: Problems, file: str
-) -> Row | None:  # fmt: skip
-    """Return the example of a line of JSON; None if the line is blank or malformed."""
-    rows = _Rows(columns, record_kind)
-    label, optional = columns.label, columns.options.unlabelled
+    text: bytes, line: int, columns: Columns, labels: LabelCodes, record_kind: Callable[[str, str], None],
+    problems: Problems, file: str,
+) -> DictRows:  # fmt: skip
+    """Return the example of a line of JSON; no row if the line is blank or malformed."""
+    rows = DictRows(columns, record_kind)
     for item in parse_objects(text, line, problems, file):
-        numbered = item if label is None else encode_label(item, label, None, optional)
-        _add(rows, numbered, line, problems, file)
-    problems.note_words(rows.words)
-    return Row(rows.names, rows.values, rows.kinds, rows.labels[0], rows.importance[0]) if rows.labels else None
+        _add(rows, labels.encode(item), line, problems, file)
+    problems.words.update(rows.words)
+    return rows
 
 
 class JsonDicts:
@@ -279,9 +276,9 @@ class JsonDicts:
         line = 0
         for chunk in self._chunks:
             last = None
-            for text in chunk.text[chunk.start : chunk.length].tobytes().split(b"\n")[:-1]:
+            for text in io.BytesIO(chunk.text.data[chunk.start : chunk.length]):  # the first lines may do
                 line += 1
-                for item in parse_objects(text, line, self._problems, self._file):
+                for item in parse_objects(text[:-1], line, self._problems, self._file):
                     if last is not None:
                         yield last
                     last = line, item
@@ -326,3 +323,212 @@ def _instead_of(item: Any) -> str:
     if hasattr(item, "to_dict"):
         return "; its to_dict() is one"
     return "; rows of numbers are a numpy array X, or (X, y)" if isinstance(item, list | tuple) else ""
+
+
+STRINGS = frozenset((str, type(None)))
+STRING, NUMBER = 1, 2
+TYPES = {type(None): 0, str: STRING, **dict.fromkeys((int, float, bool, np.float64), NUMBER)}
+
+
+class _Unlike(Exception):
+    """Values that are read key by key: they may be malformed, nested, or of other types."""
+
+
+def batched_blocks(
+    items: Iterable[tuple[int, Any]], columns: Columns, problems: Problems, names: Names | None, file: str,
+    kinds_found: dict[str, str], complete: Callable[[], bool] = lambda: False,
+) -> Iterator[Block]:  # fmt: skip
+    """Yield blocks of numbered dicts, with the rows of :func:`dict_blocks`; ``kinds_found`` receives kinds of keys.
+
+    A block ends with the dict during which ``complete`` returns True.
+    """
+    for batch in _batches(items, ENTRIES if columns.options.transform is None else CROSSED, complete):
+        lines, dicts = zip(*batch, strict=True)
+        found = Problems("later")
+        try:
+            derived, others = _derived(dicts, columns)
+            batch_values = _Batch(others, columns)
+            block = batch_values.block(np.array(lines, np.int64), names, found, file)
+            if derived:
+                row_problems = RowProblems(np.array(lines, np.int64), found, file)
+                block = with_derived(block, derived, columns, row_problems, names)
+        except _Unlike:
+            pass
+        else:
+            if not found.waiting:
+                problems.absorb(found)
+                batch_values.record_kinds(kinds_found)
+                _record_dates(derived, columns, kinds_found)
+                yield block
+                continue
+        yield from dict_blocks(batch, columns, problems, names, file, kinds_found)
+
+
+class _Batch:
+    """The values of some dicts in the order of their keys, without those of keys that are no features.
+
+    Parameters
+    ----------
+    dicts : of strings as keys, and values of plain types
+    columns : roles of keys
+    """
+
+    def __init__(self, dicts: Sequence[Any], columns: Columns) -> None:
+        if not all(type(one) is dict for one in dicts):
+            raise _Unlike
+        self.columns = columns
+        sizes = list(map(len, dicts))
+        keys = list(chain.from_iterable(dicts))
+        self.values = list(chain.from_iterable(map(dict.values, dicts)))
+        self.keys = list(dict.fromkeys(keys))
+        if not all(type(key) is str for key in self.keys) or set(map(type, self.values)) - TYPES.keys():
+            raise _Unlike
+        numbers = {key: number for number, key in enumerate(self.keys)}
+        self.ids = np.fromiter(map(numbers.__getitem__, keys), np.int64, len(keys))
+        rows = np.repeat(np.arange(len(dicts)), sizes)
+        self.labels, importance = np.full(len(dicts), np.nan), np.ones(len(dicts))
+        for name, array in ((columns.label, self.labels), (columns.importance, importance)):
+            at = np.flatnonzero(self.ids == numbers[name]).tolist() if name in numbers else []
+            at = [k for k in at if self.values[k] is not None]
+            given = [self.values[k] for k in at]
+            if str in set(map(type, given)):
+                raise _Unlike
+            array[rows[at]] = _floats(given)
+        if np.isnan(importance).any() or (importance < 0).any():
+            raise _Unlike
+        self.importance = importance.astype(np.float32)
+        self._change(numbers)
+        types = np.frombuffer(bytes(map(TYPES.__getitem__, map(type, self.values))), np.uint8)
+        used = np.array([columns.uses(key) for key in self.keys], bool)[self.ids]
+        self.strings, there = (types == STRING) & used, (types == NUMBER) & used
+        self.words = list(compress(self.values, self.strings.tobytes()))
+        self.floats = _floats(list(compress(self.values, there.tobytes())))
+        there[there] = ~np.isnan(self.floats)
+        self.floats = self.floats[~np.isnan(self.floats)]
+        valued = self.strings | there
+        self.kinds = np.flatnonzero(np.bincount(2 * self.ids[valued] + self.strings[valued]))
+        if not all(self.words):
+            self.strings[self.strings] = list(map(bool, self.words))
+            self.words = list(filter(None, self.words))
+        self.kept = np.flatnonzero(self.strings | there)
+        self.indptr = np.append(0, np.cumsum(np.bincount(rows[self.kept], minlength=len(dicts))))
+
+    def _change(self, numbers: dict[str, int]) -> None:
+        """Replace numbers by categories, or their logarithms, as the options have it."""
+        columns = self.columns
+        for key, number in numbers.items():
+            kind = columns.kinds.get(key) or columns.known.get(key)
+            if (kind != "category" and sign_of(kind) is None) or not columns.uses(key):
+                continue
+            at = [k for k in np.flatnonzero(self.ids == number).tolist() if self.values[k] is not None]
+            given = [self.values[k] for k in at]
+            if kind == "category":
+                changed: Sequence[Any] = [one if type(one) is str else _category(one) for one in given]
+            elif str in set(map(type, given)):
+                raise _Unlike
+            elif key in columns.log:
+                changed = [None if one != one else float(signed_log1p(one)) for one in _floats(given).tolist()]
+            else:
+                continue
+            for k, value in zip(at, changed, strict=True):
+                self.values[k] = value
+
+    def block(
+        self, lines: NDArray[np.int64], names: Names | None, problems: Problems, file: str
+    ) -> Block:  # fmt: skip
+        """Return the rows as a block."""
+        options, ids, strings = self.columns.options, self.ids[self.kept], self.strings[self.kept]
+        encoded = [key.encode("utf-8", "surrogatepass") for key in self.keys]
+        as_number = np.array([hash_name(key) for key in encoded], np.uint64)
+        as_namespace = np.array([hash_name(key) if key else START for key in encoded], np.uint64)
+        hashes, values = as_number[ids], np.ones(ids.size, np.float32)
+        hashes[strings], values[~strings] = _hashes(self.words, as_namespace[ids[strings]]), self.floats
+
+        def word(k: int) -> tuple[bytes, bytes]:
+            key, value = encoded[ids[k]], self.values[self.kept[k]]
+            return (key, value.encode("utf-8", "surrogatepass")) if strings[k] else (b"", key)
+
+        seen = self.columns.named.keys() & set(self.keys)
+        self.columns.seen.add_keys(seen)
+        transform, bits = options.transform, options.bits
+        kinds = None if transform is None else np.array([transform.kind(key) for key in encoded], np.int64)[ids]
+        columns = slots_of_hashes(as_number[ids], bits) if options.columns else None
+        entries = Entries(self.indptr, hashes, values, kinds, word, columns)
+        examples = Examples(self.labels, self.importance, lines, problems, file)
+        return block_of_entries(entries, examples, transform, bits, names)
+
+    def record_kinds(self, kinds_found: dict[str, str]) -> None:
+        """Record the kinds of the values of each feature."""
+        columns = self.columns
+        for number in self.kinds.tolist():
+            key, kind = self.keys[number // 2], "category" if number % 2 else "number"
+            if key not in columns.kinds:
+                _record(kinds_found, columns, key, kind)
+
+
+def _category(number: Any) -> str | None:
+    return None if number != number else category_of(number)
+
+
+def _floats(values: Sequence[Any]) -> NDArray[np.float64]:
+    """Return numbers as doubles; none may be a string, or out of the range of float32."""
+    try:
+        found = np.array(values, np.float64)
+    except (ValueError, OverflowError):
+        raise _Unlike from None
+    if (np.abs(found) > LARGEST).any():
+        raise _Unlike
+    return found
+
+
+def _hashes(words: Sequence[str], starts: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the hashes of words, each with that of its namespace."""
+    joined = "".join(words)
+    text = joined.encode("utf-8", "surrogatepass")
+    parts: Sequence[Any] = words if len(text) == len(joined) else [w.encode("utf-8", "surrogatepass") for w in words]
+    ends = np.zeros(len(words) + 1, np.int64)
+    np.cumsum(list(map(len, parts)), out=ends[1:])
+    return hash_spans(np.frombuffer(text or b"\0", np.uint8), ends[:-1], ends[1:], starts)
+
+
+def _record_dates(derived: dict[str, StringColumn], columns: Columns, kinds_found: dict[str, str]) -> None:
+    columns.seen.add_keys([name for name, column in derived.items() if column.present.any()])
+    for name, column in derived.items():
+        if name not in columns.kinds and name in columns.dates and bool(column.present.any()):
+            _record(kinds_found, columns, name, DATE)
+
+
+def _derived(dicts: Sequence[Any], columns: Columns) -> tuple[dict[str, StringColumn], Sequence[Any]]:
+    """Return the strings of keys of text and dates, and dicts without these."""
+    strings = dict[str, StringColumn]()
+    for name in sorted(filter(columns.uses, columns.derived)):
+        values: list[Any] = [one.get(name) if isinstance(one, dict) else 0 for one in dicts]
+        values = [None if is_null(value) else value for value in values]
+        if not STRINGS.issuperset(map(type, values)):
+            raise _Unlike
+        try:
+            texts = [b"" if value is None else value.encode() for value in values]
+        except UnicodeEncodeError:
+            raise _Unlike from None
+        ends = np.cumsum([0, *map(len, texts)])
+        joined = np.frombuffer(b"".join(texts) + bytes(PAD), np.uint8)
+        present = np.array([value is not None for value in values], bool)
+        strings[name] = StringColumn(Spans(joined, ends[:-1], ends[1:]), present)
+    if not strings:
+        return strings, dicts
+    return strings, [{key: value for key, value in one.items() if key not in strings} for one in dicts]
+
+
+def _batches(
+    items: Iterable[tuple[int, Any]], entries: int, complete: Callable[[], bool]
+) -> Iterator[list[tuple[int, Any]]]:
+    """Yield lists of dicts with about ``entries`` keys, or as many as have arrived."""
+    batch, size = list[tuple[int, Any]](), 0
+    for numbered in items:
+        batch.append(numbered)
+        size += 1 + (len(numbered[1]) if isinstance(numbered[1], dict) else 0)
+        if size >= entries or complete():
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

@@ -1,14 +1,14 @@
 """JSON lines as blocks: compiled code reads lines in the common form, and Python's parser all others."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data.block import Block, Position, Task, completed_task
+from forel.data.block import Block, Position, Task
 from forel.data.buffers import Buffers
 from forel.data.compiled import json_layout as layout
 from forel.data.compiled import scanner
@@ -18,18 +18,17 @@ from forel.data.features.hashing import START, hash_name, hash_spans, slots_of_h
 from forel.data.features.kinds import OrderedKinds, sign_of
 from forel.data.features.names import Names, recorded_name
 from forel.data.features.rows import Examples, block_from_entries
-from forel.data.features.transforms import buckets, signed_log1p
 from forel.data.parsers.columns import Columns
-from forel.data.parsers.dicts import Row, hashes_of, parse_objects, parse_row
-from forel.data.parsers.label_cells import given_words
+from forel.data.parsers.dicts import DictRows, JsonDicts, hashes_of, parse_row
+from forel.data.parsers.label_codes import FIRST, LabelCodes
 from forel.data.problems import Problems
-from forel.data.sources.streams import Chunk, next_line
+from forel.data.sources.streams import Chunk, chunk_tasks, next_line
+from forel.data.values import signed_log1p
 
-__all__ = ["SpecialKeys", "detect_label_words", "parse_json", "read_chunk", "special_keys"]
+__all__ = ["SpecialKeys", "decide_labels", "parse_json", "special_keys"]
 
 KEYS = 1 << 10  # minimum number of rows of the table
 INNER = 1 << 8  # rows of the set of nested keys at first
-FIRST = 1 << 10  # lines in which the first label decides whether labels are words
 KINDS = {int(layout.NUMBER): "number", int(layout.CATEGORY): "category"}
 
 
@@ -76,42 +75,44 @@ def special_keys(columns: Columns) -> SpecialKeys:
         table[place, : layout.ID + 1] = np.array([hashed, at, len(name), _role(columns, key), 0, 0, number], np.uint64)
         at += len(name)
     default = layout.USED | layout.RECORDED if options.keep is None else np.uint64(0)
-    return SpecialKeys(keys, table, text, default, bool(columns.log or columns.buckets))
+    return SpecialKeys(keys, table, text, default, bool(columns.log))
 
 
 def _role(columns: Columns, key: str) -> np.uint64:
     kind = columns.kinds.get(key) or columns.known.get(key)
-    used = columns.uses(key)
+    used, labels = columns.uses(key), LabelCodes(columns)
     flags = {
         layout.USED: used,
-        layout.LABEL: key == columns.label,
+        layout.LABEL: key == columns.label and not labels.worded,
+        layout.WORD: key == columns.label and (labels.worded or labels.optional),
         layout.IMPORTANCE: key == columns.importance,
         layout.CODED: used and kind == "category",
         layout.NUMERIC: used and sign_of(kind) is not None,
         layout.LOGARITHM: used and key in columns.log,
-        layout.BUCKETS: used and key in columns.buckets,
         layout.RECORDED: used and key not in columns.kinds,
     }
     return np.uint64(sum(int(flag) for flag, holds in flags.items() if holds))
 
 
-def detect_label_words(chunks: Iterator[Chunk], columns: Columns) -> tuple[bool, Iterator[Chunk]]:
-    """Return whether labels are words, by the options or the first label, and an iterator over all chunks."""
-    if columns.label is None or given_words(columns, columns.known) is not None or columns.options.unlabelled:
-        return given_words(columns, columns.known) is not None, chunks
-    buffered, lines, ignored = list[Chunk](), 0, Problems("skip")
-    for chunk in chunks:
-        buffered.append(chunk)
-        at = chunk.start
-        while at < chunk.length and lines < FIRST:
-            after = next_line(chunk.text, at, chunk.length)
-            for item in parse_objects(chunk.text[at : after - 1].tobytes(), 1, ignored, ""):
-                if isinstance(item, dict) and item.get(columns.label) is not None:
-                    return isinstance(item[columns.label], str), chain(buffered, chunks)
-            at, lines = after, lines + 1
-        if lines == FIRST:
-            break
-    return False, chain(buffered, chunks)
+def decide_labels(
+    chunks: Iterator[Chunk], columns: Columns, kinds_found: dict[str, str]
+) -> tuple[Columns, Iterator[Chunk]]:
+    """Return columns with the kind of labels that are words, by the first lines, and an iterator over all chunks."""
+    held, labels = list[Chunk](), LabelCodes(columns)
+
+    def kept() -> Iterator[Chunk]:
+        for chunk in chunks:
+            held.append(chunk)
+            yield chunk
+
+    kind = None
+    if columns.label is not None and labels.undecided:
+        items = islice(JsonDicts(kept(), Problems("skip"), ""), 2 * FIRST)
+        kind = labels.decide(labels.of(item) for _, item in items)
+    if kind is not None:
+        kinds_found[str(columns.label)] = kind
+        columns = replace(columns, known={**columns.known, str(columns.label): kind})
+    return columns, chain(held, chunks)
 
 
 def parse_json(
@@ -122,38 +123,19 @@ def parse_json(
 
     ``kinds_found`` receives the kinds of keys.
     """
-    position, buffers, keys = start, Buffers(), special_keys(columns)
+    buffers, keys, options = Buffers(), special_keys(columns), columns.options
     kinds = OrderedKinds(kinds_found, columns.known, columns.seen)
-    for number, chunk in enumerate(chunks):
-        after = position._replace(bytes=position.bytes + chunk.length, line=position.line + chunk.lines)
-        read = partial(read_chunk, chunk, columns, keys, buffers, names, file, position.line)
-        yield partial(_task, read, Problems(problems.on_error), partial(kinds.add, number), after)
-        position = after
-    yield completed_task(None, problems)
-
-
-def _task(
-    read: Callable[[Problems], tuple[Block, list[tuple[str, str]]]], problems: Problems,
-    add_kinds: Callable[[list[tuple[str, str]]], None], after: Position,
-) -> tuple[Block, Problems]:  # fmt: skip
-    gathered = Problems("later")
-    block, kinds = read(gathered)
-    add_kinds(kinds)
-    problems.absorb(gathered)
-    return replace(block, after=after), problems
-
-
-def read_chunk(
-    chunk: Chunk, columns: Columns, keys: SpecialKeys, buffers: Buffers, names: Names | None, file: str, line: int,
-    problems: Problems,
-) -> tuple[Block, list[tuple[str, str]]]:  # fmt: skip
-    """Return the block of a chunk whose first line has the number ``line``, and the keys with kinds of their values."""
-    options = columns.options
     recording = names is not None or options.transform is not None or options.columns
-    rows = _Rows(chunk, columns, keys, buffers, recording)
-    rows.scan(problems, file, line)
-    rows.record_keys()
-    return replace(rows.block(problems, names, file, line), size=chunk.length), rows.kinds
+
+    def parse(chunk: Chunk, number: int, line: int, gathered: Problems) -> Block:
+        rows = _Rows(chunk, columns, keys, buffers, recording)
+        rows.scan(gathered, file, line)
+        rows.record_keys()
+        block = rows.block(gathered, names, file, line)
+        kinds.add(number, rows.kinds)
+        return block
+
+    yield from chunk_tasks(chunks, start, problems, parse)
 
 
 class _Rows:
@@ -162,7 +144,7 @@ class _Rows:
     def __init__(
         self, chunk: Chunk, columns: Columns, keys: SpecialKeys, buffers: Buffers, recording: bool
     ) -> None:  # fmt: skip
-        self.chunk, self.columns, self.special = chunk, columns, keys
+        self.chunk, self.columns, self.special, self.label_of = chunk, columns, keys, LabelCodes(columns)
         rows, most = chunk.lines, chunk.length // 4 + 1  # an entry has at least two quotes, a letter and a comma
         self.text, self.scratch = chunk.text, buffers.empty(2 * chunk.length + layout.RESERVED + PAD, np.uint8)
         self.counts = np.zeros(layout.SIZE, np.int64)
@@ -182,8 +164,10 @@ class _Rows:
         self.lines = np.empty(rows, np.int64)
         self.records = np.empty((most if recording else 0, COLUMNS), np.int64)
         pending = most if keys.transformed else 0
-        self.pending, self.doubles = np.empty((pending, 2), np.int64), np.empty(pending)
+        self.pending, self.doubles = np.empty(pending, np.int64), np.empty(pending)
         self.marks = np.empty((most, 2), np.uint64)
+        most_words = 1 << (2 * rows).bit_length()  # a table for one word per row
+        self.words, self.word_labels = np.zeros(most_words, np.uint64), np.empty(most_words)
         self.kinds: list[tuple[str, str]] = []
         self.extra: list[tuple[int, int, bytes, bytes]] = []  # entry, kind, namespace and name
 
@@ -195,7 +179,7 @@ class _Rows:
             status = read(
                 self.text, self.chunk.length, self.scratch, valid, counts, self.special.default, self.keys, self.inner,
                 self.events, self.indptr, self.hashes, self.values, self.labels, self.importance, self.lines,
-                self.records, self.pending, self.doubles, self.marks,
+                self.records, self.pending, self.doubles, self.marks, self.words, self.word_labels,
             )  # fmt: skip
             events = int(counts[layout.EVENTS])
             self.kinds += map(self._kind, self.events[done:events].view(np.int64).tolist())
@@ -210,6 +194,8 @@ class _Rows:
                 self.events[:done] = smaller[:done]
             elif status == layout.MORE_NAMES:
                 self.inner = np.zeros((4 * len(self.inner), 2), np.uint64)
+            elif status == layout.NEW_WORD:
+                self._add_word()
             else:
                 self._add_odd_line(problems, file, line)
 
@@ -224,31 +210,50 @@ class _Rows:
         number, start, length, kind = event
         if number:
             return self.special.keys[number - 1], KINDS[kind]
-        # A key without its escapes is in scratch memory.
+        return self._string(start, length).decode("utf-8", "surrogatepass"), KINDS[kind]
+
+    def _string(self, start: int, length: int) -> bytes:
+        """Return a string by its offset from the text; one without its escapes is in scratch memory."""
         offset = start + self.text.ctypes.data - self.scratch.ctypes.data
         memory, start = (self.scratch, offset) if 0 <= offset < self.scratch.size else (self.text, start)
-        return memory[start : start + length].tobytes().decode("utf-8", "surrogatepass"), KINDS[kind]
+        return memory[start : start + length].tobytes()
+
+    def _add_word(self) -> None:
+        """Interpret a word that is a label, for all rows that have it."""
+        start, stop, literal = self.counts[[layout.WORD_START, layout.WORD_STOP, layout.LITERAL]].tolist()
+        word = self._string(start, stop - start)
+        text = word.decode("utf-8", "surrogatepass")
+        try:
+            label = self.label_of.number(_literal(text) if literal else text)
+            number = np.nan if label is None else label
+        except ValueError:
+            number = np.inf  # its rows are read by Python's parser, which reports it
+        place = (hashed := hash_name(word, 1 if literal else START) | 1) % self.words.size
+        while self.words[place]:
+            place = (place + 1) % self.words.size
+        self.words[place], self.word_labels[place] = hashed, number
 
     def _add_odd_line(self, problems: Problems, file: str, line: int) -> None:
         """Read the next line by Python's own parser."""
         counts = self.counts
         at, done = int(counts[layout.AT]), int(counts[layout.LINES])
         after = next_line(self.text, at, self.chunk.length)
-        row = parse_row(
-            self.text[at : after - 1].tobytes(), line + done, self.columns, self._record_kind, problems, file
+        rows = parse_row(
+            self.text[at : after - 1].tobytes(), line + done, self.columns, self.label_of, self._record_kind, problems,
+            file,
         )  # fmt: skip
         counts[layout.AT], counts[layout.LINES] = after, done + 1
-        if row is not None:
-            self._append(row, done)
+        if rows.labels:
+            self._append(rows, done)
 
     def _record_kind(self, key: str, kind: str) -> None:
         self.kinds.append((key, kind))
 
-    def _append(self, row: Row, line: int) -> None:
+    def _append(self, row: DictRows, line: int) -> None:
         number, start = int(self.counts[layout.ROWS]), int(self.counts[layout.ENTRIES])
         stop = start + len(row.names)
         self.hashes[start:stop], self.values[start:stop] = hashes_of(row.names), row.values
-        self.labels[number], self.importance[number], self.lines[number] = row.label, row.importance, line
+        self.labels[number], self.importance[number], self.lines[number] = row.labels[0], row.importance[0], line
         self.indptr[number + 1] = stop
         self.counts[layout.ROWS], self.counts[layout.ENTRIES] = number + 1, stop
         if len(self.records):
@@ -258,10 +263,12 @@ class _Rows:
     def block(self, problems: Problems, names: Names | None, file: str, line: int) -> Block:
         """Return the rows as a block."""
         options, rows, size = self.columns.options, int(self.counts[layout.ROWS]), int(self.counts[layout.ENTRIES])
-        self._transform_numbers()
+        waiting = int(self.counts[layout.PENDING])
+        self.values[self.pending[:waiting]] = signed_log1p(self.doubles[:waiting])
         indptr, hashes, values = self.indptr[: rows + 1], self.hashes[:size], self.values[:size]
         lines = self.lines[:rows] + line
-        examples = Examples(self.labels[:rows], self.importance[:rows], lines, problems, file)
+        classes = None if self.label_of.classes is None else tuple(self.label_of.classes)
+        examples = Examples(self.labels[:rows], self.importance[:rows], lines, problems, file, classes)
         if not len(self.records):
             return block_from_entries(indptr, slots_of_hashes(hashes, options.bits), values, examples)
         records, text, kinds, columns = self.records[:size], self._add_extra(), None, None
@@ -273,30 +280,10 @@ class _Rows:
             columns = slots_of_hashes(np.where(records[:, 2] < records[:, 3], spaces, hashes), options.bits)
         if names is not None and kinds is None:
             records[:, 0], records[:, 1] = slots_of_hashes(hashes, options.bits), hashes.view(np.int64)
-            kept = scanner("name_records", "claim_slots")(names.fingerprints, records, 0, size)
+            kept = scanner("hashing", "claim_slots")(names.fingerprints, records, 0, size)
             names.add_records(text, _without_empty_names(records[:kept]))
         entries = Entries(indptr, hashes, values, kinds, partial(recorded_name, text, records), columns)
         return block_of_entries(entries, examples, options.transform, options.bits, None if kinds is None else names)
-
-    def _transform_numbers(self) -> None:
-        """Transform the numbers of keys with logarithms or buckets."""
-        waiting = int(self.counts[layout.PENDING])
-        entries, numbers = self.pending[:waiting].T
-        for number in np.unique(numbers).tolist():
-            key = self.special.keys[number - 1]
-            chosen = numbers == number
-            at, doubles = entries[chosen], self.doubles[:waiting][chosen]
-            if key in self.columns.log:
-                self.values[at] = signed_log1p(doubles)
-                continue
-            found, which = buckets(doubles, self.columns.buckets[key])
-            namespace = key.encode("utf-8", "surrogatepass")
-            words = [(namespace, name.encode()) for name in found]
-            self.hashes[at], self.values[at] = hashes_of(words)[which], 1
-            if len(self.records):
-                transform = self.columns.options.transform
-                kind = 0 if transform is None else transform.kind(namespace)
-                self.extra += [(at, kind, *words[k]) for at, k in zip(at.tolist(), which.tolist(), strict=True)]
 
     def _add_extra(self) -> NDArray[np.uint8]:
         """Return the text with the names of entries that are not in it, and record where they are."""
@@ -307,6 +294,10 @@ class _Rows:
             at = middle + len(name)
             added += [namespace, name]
         return np.concatenate([self.text, np.frombuffer(b"".join(added), np.uint8)]) if added else self.text
+
+
+def _literal(text: str) -> bool | float:
+    return text == "True" if text in ("True", "False") else float(text)
 
 
 def _outermost(records: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -1,25 +1,24 @@
 """VW and svmlight text as blocks: calls the compiled parsers, resolves hard numbers, and reports errors."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data.block import BEGINNING, Block, Position, Task, completed_task
+from forel.data.block import BEGINNING, Block, Position, Task
 from forel.data.buffers import Buffers
 from forel.data.compiled import layout, scanner
 from forel.data.features.crosses import Crosses, Entries
 from forel.data.features.names import Names, recorded_name
 from forel.data.problems import Malformed, Problems, excerpt
 from forel.data.slices import TAG, line_slices, with_slices
-from forel.data.sources.streams import Chunk, last_line_end, next_line
+from forel.data.sources.streams import Chunk, chunk_tasks, last_line_end, next_line
 from forel.data.values import nearest_float32
 
-__all__ = ["LineFormat", "kept_initials", "parse_lines"]
+__all__ = ["LineFormat", "kept_initials", "malformed", "parse_lines", "scan_lines"]
 
 BAR, COLON, END, SPACE = (ord(c) for c in "|:\n ")
 ESCAPE = re.compile(rb"\\x([0-9a-fA-F]{2})")  # as in \x20, the namespace without a name
@@ -31,15 +30,10 @@ class LineFormat:
 
     name: str
     bits: int
-    shift: int = 0
     tags: bool = False
     transform: Crosses | None = None
     slices: tuple[str, ...] = ()
     kept: NDArray[np.bool_] | None = None  # first bytes of the namespaces to use; None for all
-
-    def parser(self) -> Any:
-        """Return the compiled parser."""
-        return scanner(self.name, "parse")
 
 
 def parse_lines(
@@ -51,20 +45,13 @@ def parse_lines(
     start: Position = BEGINNING,
 ) -> Iterator[Task]:
     """Yield a task for each chunk, and at the end the problems of reading chunks."""
-    position, buffers = start, Buffers()
-    for chunk in chunks:
-        after = position._replace(bytes=position.bytes + chunk.length, line=position.line + chunk.lines)
-        yield partial(_task, chunk, form, Problems(problems.on_error), names, file, position.line, after, buffers)
-        position = after
-    yield completed_task(None, problems)
+    buffers = Buffers()
 
+    def parse(chunk: Chunk, _: int, line: int, gathered: Problems) -> Block:
+        block = _parse(chunk, form, gathered, names, file, line, buffers)
+        return _with_slices(block, chunk, form, line) if form.slices else block
 
-def _task(
-    chunk: Chunk, form: LineFormat, problems: Problems, names: Names | None, file: str, line: int, after: Position,
-    buffers: Buffers,
-) -> tuple[Block, Problems]:  # fmt: skip
-    block = _parse(chunk, form, problems, names, file, line, after, buffers)
-    return (_with_slices(block, chunk, form, line) if form.slices else block), problems
+    yield from chunk_tasks(chunks, start, problems, parse)
 
 
 def _with_slices(block: Block, chunk: Chunk, form: LineFormat, line: int) -> Block:
@@ -76,10 +63,9 @@ def _with_slices(block: Block, chunk: Chunk, form: LineFormat, line: int) -> Blo
 
 
 def _parse(
-    chunk: Chunk, form: LineFormat, problems: Problems, names: Names | None, file: str, line: int, after: Position,
-    buffers: Buffers,
+    chunk: Chunk, form: LineFormat, problems: Problems, names: Names | None, file: str, line: int, buffers: Buffers
 ) -> Block:  # fmt: skip
-    parse, text, length = form.parser(), chunk.text, chunk.length
+    parse, text, length = scanner(form.name, "parse"), chunk.text, chunk.length
     if form.kept is not None:
         text = without_namespaces(text, chunk.start, length, form.kept)
     # An example takes a line, and a feature at least two bytes; pages that are not written take no memory.
@@ -95,44 +81,30 @@ def _parse(
     recording = names is not None and not separate
     fingerprints = names.fingerprints if names is not None and recording else np.empty(0, np.uint32)
     records = np.empty((capacity if recording or separate else 0, layout.COLUMNS), np.int64)
-    wrong: list[Malformed] = []
     counts = np.zeros(layout.SIZE, np.int64)
     counts[layout.AT] = chunk.start
-    hard, resolved = np.empty((64, 3), np.int64), np.empty(0)
-    while counts[layout.AT] < length:
-        before = counts.copy()
-        status = parse(
-            text, length, counts, form.bits, form.shift, indptr, indices, values, labels, importance, row_lines,
-            tags, hard, resolved, fingerprints, records,
-        )  # fmt: skip
-        hards = int(counts[layout.HARD])
-        if hards > resolved.size:
-            # Collect all numbers that need exact arithmetic, and parse the same text again.
-            if hards > hard.shape[0]:
-                hard = np.empty((hards, 3), np.int64)
-            else:
-                resolved = np.array([_resolved(text[a:b].tobytes(), double) for a, b, double in hard[:hards]])
-            if names is not None and recording:
-                names.unmark(records[before[layout.NAMES] : counts[layout.NAMES]])
-            counts[:] = before
-            continue
-        if status == layout.DONE:
-            break
-        at, done = int(counts[layout.AT]), int(counts[layout.LINES])
-        problem = _problem(chunk, at, file, line + done, layout.EXPECTED[status])
-        if not separate:
-            problems.record(problem)
-        else:
-            wrong.append(problem)  # recorded below in order of lines, together with those of crosses
-        counts[layout.AT], counts[layout.LINES] = next_line(text, at, length), done + 1
-        resolved = np.empty(0)
+
+    def call(hard: NDArray[np.int64], resolved: NDArray[np.float64]) -> int:
+        return int(parse(
+            text, length, counts, form.bits, indptr, indices, values, labels, importance, row_lines, tags,
+            hard, resolved, fingerprints, records,
+        ))  # fmt: skip
+
+    def report(status: int) -> None:
+        problems.record(malformed(text, chunk.start, length, counts, status, file, line))
+
+    def undo(before: NDArray[np.int64]) -> None:
+        if names is not None and recording:
+            names.unmark(records[before[layout.NAMES] : counts[layout.NAMES]])
+
+    scan_lines(call, text, length, counts, report, undo)
     n, entries = int(counts[layout.ROWS]), int(counts[layout.ENTRIES])
     if names is not None and recording:
         names.add_records(text, records[: counts[layout.NAMES]])
     kept_tags = _tags(text, tags[:n]) if tagging else None
     block = Block(
-        indptr[: n + 1], indices[:entries], values[:entries], labels[:n], importance[:n], kept_tags, file, line, length,
-        after, lines=row_lines[:n] + line,
+        indptr[: n + 1], indices[:entries], values[:entries], labels[:n], importance[:n], kept_tags, file, line,
+        lines=row_lines[:n] + line,
     )  # fmt: skip
     if form.transform is None:
         return block
@@ -140,14 +112,45 @@ def _parse(
     kinds, hashes = form.transform.kinds_of(text, kept), kept[:, 1].astype(np.uint64)
     found = Entries(block.indptr, hashes, block.values, kinds, partial(recorded_name, text, kept))
     block, more = form.transform.apply(found, block, form.bits, names)
-    problems.note_crossed(np.flatnonzero(np.bincount(kinds)).tolist())
-    for problem in sorted(wrong + more, key=lambda p: p.line):
+    problems.crossed.update(np.flatnonzero(np.bincount(kinds)).tolist())
+    for problem in more:
         problems.record(problem)
     return block
 
 
-def _resolved(text: bytes, double: bool) -> float:
-    return float(text) if double else float(nearest_float32(text))
+def scan_lines(
+    call: Callable[[NDArray[np.int64], NDArray[np.float64]], int], text: NDArray[np.uint8], length: int,
+    counts: NDArray[np.int64], report: Callable[[int], None], undo: Callable[[NDArray[np.int64]], None] | None = None,
+) -> None:  # fmt: skip
+    """Call a compiled parser until the end of the text.
+
+    Parameters
+    ----------
+    call : the parser, from the place in ``counts`` on, with the numbers that need exact arithmetic; first it records
+        where these are, and then it parses the same text again with their values
+    report : receives the status of each malformed line
+    undo : receives the counts before text that is parsed again
+    """
+    hard, resolved = np.empty((64, 3), np.int64), np.empty(0)
+    while counts[layout.AT] < length:
+        before = counts.copy()
+        status = call(hard, resolved)
+        hards = int(counts[layout.HARD])
+        if hards > resolved.size:
+            if hards > len(hard):
+                hard = np.empty((hards, 3), np.int64)
+            else:
+                words = ((text[a:b].tobytes(), double) for a, b, double in hard[:hards].tolist())
+                resolved = np.array([float(word) if double else float(nearest_float32(word)) for word, double in words])
+            if undo is not None:
+                undo(before)
+            counts[:] = before
+            continue
+        if status == layout.DONE:
+            return
+        report(status)
+        counts[layout.AT], resolved = next_line(text, int(counts[layout.AT]), length), np.empty(0)
+        counts[layout.LINES] += 1
 
 
 def _tags(text: NDArray[np.uint8], spans: NDArray[np.int64]) -> tuple[bytes, ...]:
@@ -157,13 +160,17 @@ def _tags(text: NDArray[np.uint8], spans: NDArray[np.int64]) -> tuple[bytes, ...
     return tuple([content[a:b] for a, b in spans.tolist()])
 
 
-def _problem(chunk: Chunk, at: int, file: str, line: int, expected: str) -> Malformed:
-    start = max(last_line_end(chunk.text, at), chunk.start)
-    stop = next_line(chunk.text, at, chunk.length) - 1
-    token = chunk.text[at : min(stop, at + 200)].tobytes().split()
-    blank = token and chunk.text[at] <= 32
+def malformed(
+    text: NDArray[np.uint8], begin: int, length: int, counts: NDArray[np.int64], status: int, file: str, line: int
+) -> Malformed:
+    """Return the problem of a line from its status; lines after ``begin`` are numbered from ``line`` on."""
+    at = int(counts[layout.AT])
+    start, stop = max(last_line_end(text, at), begin), next_line(text, at, length) - 1
+    token = text[at : min(stop, at + 200)].tobytes().split()
+    blank = token and text[at] <= 32
     got = "the end of the line" if not token else "a space" if blank else excerpt(token[0])
-    return Malformed(file, line, at - start + 1, got, expected)
+    number = line + int(counts[layout.LINES])
+    return Malformed(file, number, at - start + 1, got, layout.EXPECTED[status])
 
 
 def kept_initials(keep: Iterable[str] | None, ignore: Iterable[str]) -> NDArray[np.bool_] | None:

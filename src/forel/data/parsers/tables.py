@@ -1,6 +1,6 @@
 """Arrow tables as blocks: numbers are values, strings are categories, and nulls are absent."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from forel.data.block import Block
 from forel.data.buffers import Buffers
-from forel.data.features.kinds import add_kind, amount_kind, sign_of
+from forel.data.features.kinds import DATE, add_kind, amount_kind, sign_of
 from forel.data.features.names import Names
 from forel.data.features.rows import Cells
 from forel.data.labels import kind_of_words
@@ -21,19 +21,17 @@ from forel.data.parsers.arrow_batches import (
     string_spans,
     valid,
 )
-from forel.data.parsers.cells import RowProblems, block_from_columns
+from forel.data.parsers.column_blocks import block_of_columns
 from forel.data.parsers.column_values import (
     DictionaryCache,
     DictionaryColumn,
     DictionaryColumns,
     NumberColumn,
+    RowProblems,
     StringColumn,
-    fill_numbers,
-    labels_and_importance,
 )
 from forel.data.parsers.columns import Columns
-from forel.data.parsers.derived_columns import derived_columns, with_derived
-from forel.data.parsers.label_cells import given_words, has_classes, labels_of, words_of
+from forel.data.parsers.label_codes import LabelCodes, words_of
 from forel.data.problems import Problems
 from forel.data.values import MISSING, common_sign, parse_number
 from forel.validation import refuse
@@ -63,7 +61,7 @@ def table_blocks(
     known, buffers, amounts = DictionaryCache(bits), Buffers(), dict[str, str]()
     for batch, lines in batches:
         used = feature_names(batch.schema, columns)
-        derived = derived_columns(batch, used, columns, found, transform is not None)
+        derived = _derived_columns(batch, used, columns, found, transform is not None)
         features = [name for name in used if name not in derived]
         width = len(features)
         if transform is not None:
@@ -91,27 +89,10 @@ def table_blocks(
             part = {name: column.slice_rows(rows) for name, column in values.items()}
             cells = Cells.empty(lines[rows].size, len(features), bits, buffers)
             dictionaries.fill(cells, start)
-            block = _block(part, features, columns, row_problems, names, cells)
-            if derived:
-                chosen = {name: column.slice_rows(rows) for name, column in derived.items()}
-                block = with_derived(block, chosen, columns, row_problems, names)
+            chosen = {name: column.slice_rows(rows) for name, column in derived.items()}
+            block = block_of_columns(part, features, chosen, cells, columns, row_problems, names)
             if len(block):
                 yield block
-
-
-def _block(
-    part: dict[str, Any], features: list[str], columns: Columns, row_problems: RowProblems, names: Names | None,
-    cells: Cells,
-) -> Block:  # fmt: skip
-    labels = labels_and_importance(part, columns, row_problems)
-    mask = np.uint64((1 << columns.options.bits) - 1)
-    made = [
-        fill_numbers(part[name], name, k, columns, cells, mask, row_problems)
-        if isinstance(part[name], NumberColumn)
-        else part[name].feature(cells, k, name.encode(), mask)
-        for k, name in enumerate(features)
-    ]
-    return block_from_columns(cells, made, labels, row_problems, columns.options, names)
 
 
 def _label(array: Any, name: str, columns: Columns, found: dict[str, str]) -> NumberColumn:
@@ -122,24 +103,21 @@ def _label(array: Any, name: str, columns: Columns, found: dict[str, str]) -> Nu
     import pyarrow as pa
     from pyarrow import types
 
-    kinds = {**columns.known, **found}
-    unknown = given_words(columns, kinds) is None
-    if is_number(array.type) and unknown:
+    codes = LabelCodes(columns, {**columns.known, **found})
+    decimal = columns.options.decimal
+    if is_number(array.type) and codes.words is None:
         return _numbers(array)
-    if (
-        unknown
-        and not has_classes(columns, kinds)
-        and (sign := _sign(array, name, columns.options.decimal)) is not None
-    ):
-        return _parsed(array, name, sign, columns.options.decimal)
+    if not codes.worded and (sign := _sign(array, name, decimal)) is not None:
+        return _parsed(array, name, sign, decimal)
     if is_number(array.type):
         array = array.cast(pa.string())
     elif types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
     cells, there = string_spans(array, name), valid(array)
-    if unknown and not columns.options.unlabelled and not has_classes(columns, kinds):
-        found[name] = kinds[name] = kind_of_words(words_of(cells, there))
-    return labels_of(cells, columns, kinds, there)
+    if codes.undecided:
+        found[name] = kind_of_words(words_of(cells, there))
+        codes = LabelCodes(columns, found)
+    return codes.column(cells, there)
 
 
 def _importance(array: Any, name: str) -> NumberColumn:
@@ -178,7 +156,7 @@ def _feature(
     number, kind = is_number(array.type), columns.kinds.get(name) or columns.known.get(name)
     sign = amount if kind is None else sign_of(kind)
     if not number and columns.kinds.get(name) == "number" and columns.strict:
-        raise refuse("log" if name in columns.log else "bucket", f"column {name} of type {array.type}", "numbers")
+        raise refuse("log", f"column {name} of type {array.type}", "numbers")
     if number and kind != "category":
         return _numbers(array)
     if not number and sign is not None:
@@ -231,3 +209,33 @@ def _strings(array: Any, name: str, known: DictionaryCache) -> StringColumn | Di
     # Codes of null rows are undefined.
     words, slots = known.of(name.encode(), dictionary, lambda: string_spans(dictionary, name))
     return DictionaryColumn(words, slots, codes if there.all() else np.where(there, codes, 0), there)
+
+
+def _derived_columns(
+    batch: Any, names: Sequence[str], columns: Columns, found: dict[str, str], crossed: bool
+) -> dict[str, StringColumn]:
+    """Return the text and date columns of a record batch; ``found`` receives those that are dates by their type."""
+    dates = {name for name in names if _is_temporal(batch.schema.field(name).type)} - columns.kinds.keys()
+    found.update(dict.fromkeys(sorted(dates - columns.known.keys()), DATE))
+    derived = [name for name in names if name in dates or name in columns.derived]
+    if derived and crossed:
+        raise refuse("interactions", f"the dates of {derived[0]!r}", "no dates with crosses; or ignore the column")
+    return {name: _texts(batch.column(name), name) for name in derived}
+
+
+def _is_temporal(kind: Any) -> bool:
+    """Return whether an Arrow type is a date or a time stamp."""
+    from pyarrow import types
+
+    return bool(types.is_timestamp(kind) or types.is_date(kind))
+
+
+def _texts(array: Any, name: str) -> StringColumn:
+    """Return the strings of a column of an Arrow table."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    if types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    array = array.cast(pa.string()) if is_number(array.type) or _is_temporal(array.type) else array
+    return StringColumn(string_spans(array, name), valid(array))

@@ -22,13 +22,11 @@ class LineSyntax:
     suffixes : suffixes of the names of files
     matches : whether a line, the first one of a file, may be of this format
     namespaces : whether features have namespaces, by which they are crossed and sliced, and examples have tags
-    ids : whether features are integers, which may be numbered from 1
     """
 
     suffixes: tuple[str, ...]
     matches: Callable[[bytes], Any]
     namespaces: bool = False
-    ids: bool = False
 
 
 def _is_vw(line: bytes) -> bool:
@@ -37,7 +35,7 @@ def _is_vw(line: bytes) -> bool:
 
 LINE_FORMATS = {
     "vw": LineSyntax(("vw",), _is_vw, namespaces=True),
-    "svmlight": LineSyntax(("svm", "svmlight", "libsvm"), SVMLIGHT.fullmatch, ids=True),
+    "svmlight": LineSyntax(("svm", "svmlight", "libsvm"), SVMLIGHT.fullmatch),
 }
 
 # The first bytes of a file, what it is, and how to read it.

@@ -7,15 +7,26 @@ import glob
 import io
 import os
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
+from forel.data.sources.kafka import is_topic
 from forel.validation import refuse
 
 __all__ = [
-    "absolute", "expand_paths", "file_state", "fingerprints", "is_file", "is_one_shot", "natural_key", "open_file",
+    "absolute",
+    "expand_paths",
+    "file_state",
+    "fingerprints",
+    "is_file",
+    "is_one_shot",
+    "is_url",
+    "natural_key",
+    "open_file",
     "single_sources",
+    "standard_input",
 ]  # fmt: skip
 
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
@@ -44,7 +55,9 @@ def expand_paths(source: str | os.PathLike[str]) -> list[str]:
     (['a2.vw', 'a10.vw'], ['-'])
     """
     path = os.fspath(source)
-    if _is_url(path):
+    if is_topic(path):
+        return [path]
+    if is_url(path):
         return sorted(_url_files(path), key=natural_key)
     if path == "-" or os.path.isfile(path):
         return [path]
@@ -70,15 +83,29 @@ def natural_key(path: str) -> tuple[Any, ...]:
 
 def open_file(name: str) -> io.BufferedReader:
     """Open a path or URL for reading bytes."""
-    if not _is_url(name):
+    if not is_url(name):
         return open(name, "rb")
     system, path = _located(name)
     return io.BufferedReader(system.open_input_file(path), 1 << 20)
 
 
+def standard_input() -> Any:
+    """Return a stream of standard input; Python aborts at exit if another thread waits for bytes of ``sys.stdin``."""
+    try:
+        raw: Any = io.FileIO(os.dup(sys.stdin.fileno()))
+    except (AttributeError, OSError, ValueError):  # no file of the system
+        return sys.stdin.buffer
+    raw.name = "standard input"
+    return io.BufferedReader(raw)
+
+
 def is_file(name: Any) -> bool:
     """Return whether a path or URL is that of a regular file."""
-    return bool(_info(name).is_file) if _is_url(name) else isinstance(name, str) and os.path.isfile(name)
+    return (
+        bool(not is_topic(name) and _info(name).is_file)
+        if is_url(name)
+        else isinstance(name, str) and os.path.isfile(name)
+    )
 
 
 def is_one_shot(source: Any) -> bool:
@@ -94,20 +121,20 @@ def is_one_shot(source: Any) -> bool:
 
 def absolute(name: str) -> str:
     """Return a URL, or the absolute path of a file."""
-    return name if _is_url(name) else os.path.abspath(name)
+    return name if is_url(name) else os.path.abspath(name)
 
 
 def file_state(name: str) -> tuple[int, int]:
     """Return the size of a file in bytes, and the time of its last change in nanoseconds, 0 if it is not known."""
-    if _is_url(name):
+    if is_url(name):
         found = _info(name)
         return int(found.size), int(found.mtime_ns or 0)
     state = os.stat(name)
     return state.st_size, state.st_mtime_ns
 
 
-def fingerprints(source: Any) -> list[list[Any]] | None:
-    """Return path, size and modification time of each file; None if a part is not a file.
+def fingerprints(source: Any, growing: bool = False) -> list[list[Any]] | None:
+    """Return path, size and modification time of each file, or of a growing one its path; None if a part is no file.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.vw"
@@ -117,10 +144,13 @@ def fingerprints(source: Any) -> list[list[Any]] | None:
     (6, None)
     """
     found = single_sources(source)
-    return [[absolute(one), *file_state(one)] for one in found] if all(map(is_file, found)) else None
+    if not all(map(is_file, found)):
+        return None
+    return [[absolute(one), *(() if growing else file_state(one))] for one in found]
 
 
-def _is_url(name: Any) -> bool:
+def is_url(name: Any) -> bool:
+    """Return whether a source is a URL."""
     return isinstance(name, str) and URL.match(name) is not None
 
 

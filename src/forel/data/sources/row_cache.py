@@ -6,27 +6,21 @@ is an error and not a crash.
 
 import errno
 import os
+import pickle
 import tempfile
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from weakref import finalize
-
-import numpy as np
 
 from forel.data.block import Block, Position, Task, completed_task
 from forel.data.problems import Problems
 
 __all__ = ["CacheWriteError", "RowCache"]
-
-# The arrays of a block, the widest first, so that views are aligned; those of lines and columns may be None.
-ARRAYS = {
-    "indptr": np.int64, "labels": np.float64, "lines": np.int64, "indices": np.int32, "values": np.float32,
-    "importance": np.float32, "columns": np.int32,
-}  # fmt: skip
 
 
 class CacheWriteError(OSError):
@@ -40,6 +34,7 @@ class RowCache:
     ``kinds``, ``problems`` and ``classes`` are what reading has found: kinds of columns, malformed rows, and the names
     of classes, if labels are these.
 
+    >>> import numpy as np
     >>> cache = RowCache()
     >>> _ = cache.add(Block(np.array([0, 1]), np.int32([4]), np.float32([1]), np.float32([1])))
     >>> cache.block(0).indices
@@ -49,7 +44,7 @@ class RowCache:
     def __init__(self) -> None:
         self.kinds: Mapping[str, str] = {}
         self.problems, self.classes = Problems("skip"), tuple[str, ...]()
-        self._blocks: list[tuple[int, dict[str, int], dict[str, Any]]] = []  # start, lengths of arrays, and the rest
+        self._blocks: list[tuple[int, int, Any]] = []  # start, size, and the position in the source
         self._size = 0
         self._close: Callable[[], object] = lambda: None
         with self._write_errors(), tempfile.TemporaryFile(prefix="forel-", dir=temporary_folder()) as file:
@@ -61,13 +56,13 @@ class RowCache:
 
     def add(self, block: Block) -> "RowCache":
         """Write a block."""
-        start, sizes = self._size, dict[str, int]()
+        plain = replace(block, label_words=None, tags=None, slices=None, entry_names=None, numbers=None, held_out=None)
+        start, rest = self._size, memoryview(pickle.dumps(plain, protocol=5))
         with self._write_errors():
-            for name, kind in ARRAYS.items():
-                if (array := getattr(block, name)) is not None:
-                    self._write(np.ascontiguousarray(array, kind))
-                    sizes[name] = array.size
-        self._blocks.append((start, sizes, {name: getattr(block, name) for name in ("file", "line", "size", "after")}))
+            while len(rest):  # the system may write fewer bytes at a time
+                taken = os.write(self._handle, rest)
+                self._size, rest = self._size + taken, rest[taken:]
+        self._blocks.append((start, self._size - start, block.after))
         return self
 
     def finish(self, problems: Problems, kinds: Mapping[str, str], classes: Sequence[str]) -> None:
@@ -77,7 +72,7 @@ class RowCache:
 
     def find(self, position: Position) -> int:
         """Return the number of the first block after a position in the source."""
-        return bisect_right(self._blocks, position, key=lambda known: known[2]["after"])
+        return bisect_right(self._blocks, position, key=lambda known: known[2])
 
     def tasks(self, first: int = 0) -> Iterator[Task]:
         """Yield a task for each block from ``first`` on."""
@@ -90,28 +85,16 @@ class RowCache:
 
     def block(self, number: int) -> Block:
         """Return a block by its number."""
-        start, sizes, others = self._blocks[number]
-        ends = np.cumsum([count * np.dtype(ARRAYS[name]).itemsize for name, count in sizes.items()])
-        parts = np.split(self._read(start, int(ends[-1])), ends[:-1])
-        arrays: Any = {name: part.view(ARRAYS[name]) for name, part in zip(sizes, parts, strict=True)}
-        return Block(**arrays, **others, label_words=self.classes or None)
-
-    def _write(self, array: Any) -> None:
-        """Write all bytes; the system may write fewer at a time."""
-        rest = memoryview(array).cast("B")
-        while len(rest):
-            taken = os.write(self._handle, rest)
-            self._size, rest = self._size + taken, rest[taken:]
-
-    def _read(self, start: int, size: int) -> Any:
-        memory: Any = np.empty(size, np.uint8)
+        start, size, _ = self._blocks[number]
+        memory = bytearray(size)
         rest = memoryview(memory)
         while len(rest):
             got = os.preadv(self._handle, [rest], start)
             if got == 0:
                 raise OSError(errno.EIO, "cache: could not be read again")
             start, rest = start + got, rest[got:]
-        return memory
+        block: Block = pickle.loads(memory)  # the file has no name, so that nobody else can write it
+        return replace(block, label_words=self.classes or None)
 
     @contextmanager
     def _write_errors(self) -> Iterator[None]:

@@ -3,30 +3,31 @@
 import codecs
 import io
 import os
-import select
-import stat
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from forel.data.block import Block, Position, Task, completed_task
 from forel.data.buffers import Buffers
 from forel.data.compiled import layout
 from forel.data.problems import Malformed, Problems
-from forel.data.sources.files import open_file
+from forel.data.sources.files import open_file, standard_input
+from forel.data.sources.kafka import is_topic, topic_lines
 from forel.data.sources.workbook import sheet_bytes
 from forel.validation import refuse
 
 __all__ = [
-    "Arriving", "Chunk", "Limited", "arriving", "chunks", "count", "is_plain", "open_stream", "read_errors", "skip",
-    "standard_input",
+    "Chunk", "buffered", "chunk_task", "chunk_tasks", "chunks", "count", "is_plain", "open_stream", "read_errors",
+    "skip",
 ]  # fmt: skip
 
 PAD = layout.PAD + 8  # bytes allocated after the text, with a line end that may be missing
@@ -39,7 +40,6 @@ NEWLINE, BUFFER = 10, 1 << 17
 PIECE = 1 << 16  # bytes that are counted at a time
 Cut = Callable[[NDArray[np.uint8], int, bool], tuple[int, int]]
 LONGEST = 1 << 26  # default maximum length of a line in bytes
-WAIT = 0.02  # seconds without a byte after which complete lines of a pipe are parsed
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ def open_stream(source: Any, encoding: str | None = None) -> Iterator[Any]:
     with _raw(source) as raw:
         plain, first = raw, raw.peek(4)[:4]
         if first.startswith(GZIP):
-            plain = _buffered(_Gunzipped(raw))
+            plain = buffered(_Gunzipped(raw))
         elif first == ZSTD:
             import pyarrow as pa  # whose reader detects truncated files
 
@@ -77,9 +77,9 @@ def open_stream(source: Any, encoding: str | None = None) -> Iterator[Any]:
             borrowed = SimpleNamespace(read=raw.read, closed=False, close=lambda: None)
             plain = io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(borrowed, "r"), "zstd"), BUFFER)
         elif first == ZIP and (unpacked := _unpacked(raw)) is not None:
-            plain = _buffered(unpacked)
+            plain = buffered(unpacked)
         found = encoding or next((name for mark, name in MARKS if _first_bytes(plain).startswith(mark)), None)
-        yield plain if found is None or is_utf8(found) else _buffered(_Decoded(plain.read1, found))
+        yield plain if found is None or is_utf8(found) else buffered(_Decoded(plain.read1, found))
 
 
 class _Unzipped:
@@ -149,7 +149,8 @@ class _Pulled(io.RawIOBase):
         return len(data)
 
 
-def _buffered(pull: Callable[[int], bytes]) -> io.BufferedReader:
+def buffered(pull: Callable[[int], bytes]) -> io.BufferedReader:
+    """Return a buffered stream of the bytes that a function returns."""
     return io.BufferedReader(_Pulled(pull), BUFFER)
 
 
@@ -227,22 +228,49 @@ def _raw(source: Any) -> Iterator[Any]:
         path = os.fspath(source)
         if path == "-":
             yield standard_input()
+        elif is_topic(path):
+            yield buffered(topic_lines(path))
         else:
             with open_file(path) as file:
                 yield file
     elif hasattr(source, "peek"):
         yield source
     elif hasattr(source, "readinto"):
-        buffered = io.BufferedReader(source, BUFFER)
+        lent = io.BufferedReader(source, BUFFER)
         try:
-            yield buffered
+            yield lent
         finally:
             with suppress(ValueError):  # already closed
-                buffered.detach()  # keeps the caller's file open
+                lent.detach()  # keeps the caller's file open
     elif hasattr(source, "buffer"):
         yield source.buffer
     else:
         raise refuse("source", type(source).__name__, "a file object opened for reading bytes")
+
+
+def chunk_tasks(
+    chunks: Iterable[Chunk], start: Position, problems: Problems, parse: Callable[[Chunk, int, int, Problems], Block]
+) -> Iterator[Task]:
+    """Yield a task for each chunk after a position, and at the end the problems of reading chunks.
+
+    ``parse`` receives a chunk, its number from 0 on, the number of its first line, and an object for its problems.
+    """
+    position = start
+    for number, chunk in enumerate(chunks):
+        after = position._replace(bytes=position.bytes + chunk.length, line=position.line + chunk.lines)
+        yield partial(chunk_task, partial(parse, chunk, number, position.line), chunk, problems.on_error, after)
+        position = after
+    yield completed_task(None, problems)
+
+
+def chunk_task(
+    parse: Callable[[Problems], Block], chunk: Chunk, on_error: Literal["raise", "skip", "later"], after: Position
+) -> tuple[Block, Problems]:
+    """Return the block of a chunk, and its problems in the order of lines."""
+    problems, gathered = Problems(on_error), Problems("later")
+    block = parse(gathered)
+    problems.absorb(gathered)
+    return replace(block, size=chunk.length, after=after), problems
 
 
 def skip(stream: Any, size: int) -> None:
@@ -252,24 +280,6 @@ def skip(stream: Any, size: int) -> None:
         return
     while size > 0 and (got := len(stream.read(min(size, 1 << 20)))):
         size -= got
-
-
-class Limited:
-    """The next ``size`` bytes of a stream.
-
-    >>> limited, memory = Limited(io.BytesIO(b"1 |a b"), 3), bytearray(8)
-    >>> limited.readinto(memory), limited.readinto(memory)
-    (3, 0)
-    """
-
-    def __init__(self, stream: Any, size: int) -> None:
-        self._stream, self._left = stream, size
-
-    def readinto(self, memory: Any) -> int:
-        """Fill the memory, as far as there are bytes, and return their number."""
-        got: int = read_some(self._stream, memoryview(memory)[: self._left])
-        self._left -= got
-        return got
 
 
 def whole_lines(text: NDArray[np.uint8], length: int, ended: bool = False) -> tuple[int, int]:
@@ -403,56 +413,3 @@ def next_line(text: NDArray[np.uint8], start: int, length: int) -> int:
             return start + found + 1
         start, width = start + width, width * 4
     return length
-
-
-class Arriving:
-    """A buffered stream whose ``paused`` is true after a read if no further bytes have arrived for a moment.
-
-    Parameters
-    ----------
-    stream : a buffered reader of a pipe, socket or terminal
-    wait : seconds to wait for more bytes
-
-    >>> read, write = os.pipe()
-    >>> with os.fdopen(read, "rb") as pipe, os.fdopen(write, "wb", 0) as other:
-    ...     stream, _ = Arriving(pipe), other.write(b"1 |a x")
-    ...     stream.readinto(bytearray(100)), stream.paused
-    (6, True)
-    """
-
-    def __init__(self, stream: Any, wait: float = WAIT) -> None:
-        self._stream, self._wait = stream, wait
-        self.paused = False
-
-    def readinto(self, memory: Any) -> int:
-        """Wait for bytes, and return the number of those that have arrived; 0 at the end."""
-        # Not by readinto1, which waits for further bytes where the buffer is smaller than the memory.
-        got = min(len(self._stream.peek(1)), len(memory))
-        memory[:got] = self._stream.read(got)
-        self.paused = got > 0 and not select.select([self._stream], [], [], self._wait)[0]
-        return got
-
-    readinto1 = readinto
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-
-def standard_input() -> Any:
-    """Return a stream of standard input; Python aborts at exit if another thread waits for bytes of ``sys.stdin``."""
-    try:
-        raw: Any = io.FileIO(os.dup(sys.stdin.fileno()))
-    except (AttributeError, OSError, ValueError):  # no file of the system
-        return sys.stdin.buffer
-    raw.name = "standard input"
-    return io.BufferedReader(raw)
-
-
-def arriving(stream: Any) -> Any:
-    """Return a stream that tells when it pauses, so that a reader can answer, if it is a pipe, socket or terminal."""
-    try:
-        mode = os.fstat(stream.fileno()).st_mode
-    except (AttributeError, OSError, ValueError):  # no file of the system
-        return stream
-    waits = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode)
-    return Arriving(stream) if waits else stream

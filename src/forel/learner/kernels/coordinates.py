@@ -1,24 +1,37 @@
-"""Functions shared by kernels of one lane and of many lanes: parameters of a lane, the bias, prefetching."""
+"""Functions shared by kernels of one lane and of many lanes: parameters of a lane, units, the bias, prefetching.
+
+Units of the records of scale-free rates are those of :mod:`forel.learner.layout`. Squares, strengths and variances stay
+in the range of the type for features of any size. Multiplying by a power of two is exact, so that results have the same
+bits as without units.
+"""
 
 import numpy as np
 
 from forel.learner.kernels.reference import (
     CERTIFIED_LANES,
+    FIRST_LARGE,
+    FIRST_ORDINARY,
     GRADIENT_LANES,
     KEEPS_GRADIENTS_BY_SCALES,
     LANES,
+    LARGEST_UNIT,
     LINE_SIZE,
+    MAX,
     ONE,
     PADDED,
     PARAMETERS,
     PREFETCH_DISTANCE,
+    REAL_ONE,
     RECORDS_STRADDLE_LINES,
+    SCALE_FREE,
     SCALE_WIDTH,
     SEPARATE_SCALES,
     WIDTH,
     ZERO,
     Lane,
+    binade,
     inline,
+    inverse_power,
     prefetch,
 )
 
@@ -98,3 +111,32 @@ def prefetch_record(w, indices, j):
         prefetch(w.state, q * WIDTH + WIDTH - ONE)
     if SEPARATE_SCALES:
         prefetch(w.scales, q * SCALE_WIDTH)
+
+
+@inline
+def unit(s):
+    """Return the unit of a scale and its inverse."""
+    u = min(max(binade(s), inverse_power(LARGEST_UNIT)), LARGEST_UNIT)
+    u = REAL_ONE if is_ordinary(s) else u
+    return u, inverse_power(u)
+
+
+@inline
+def is_ordinary(s):
+    """Return whether the unit of a scale is 1."""
+    return (s >= FIRST_ORDINARY) & (s < FIRST_LARGE)
+
+
+@inline
+def clip_to_range(x):
+    """Clip a number that may have overflowed to the range of its type."""
+    return min(max(x, -MAX), MAX)
+
+
+@inline
+def in_units(p, u, inverse):
+    """Return the parameters of a lane in the unit of a coordinate; finite, so that none of them times 0 is NaN."""
+    if SCALE_FREE:
+        radius = min(p.radius, MAX * min(inverse, REAL_ONE)) * u
+        return Lane(p.inverse_alpha, p.beta, min(p.l1 * inverse, MAX), min(p.l2 * inverse * inverse, MAX), radius)
+    return p

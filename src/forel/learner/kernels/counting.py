@@ -2,13 +2,12 @@
 
 import numpy as np
 
-from forel.jit.compiling import cached_njit
-from forel.learner.kernels import elementary
+from forel.jit import njit
 from forel.learner.kernels.elementary import exp_minus, log1p
 
 __all__ = ["log_losses", "tally"]
 
-compiled = cached_njit(__file__, elementary.__file__)
+compiled = njit()
 
 
 @compiled

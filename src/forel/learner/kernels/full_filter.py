@@ -13,12 +13,11 @@ moves toward its prior by what the filter forgets.
 
 import numpy as np
 
-from forel.jit.compiling import cached_njit, inner_njit
+from forel.jit import njit
 
 __all__ = ["learn", "predict"]
 
-compiled = cached_njit(__file__)
-inner, inlined = inner_njit(), inner_njit(forceinline=True)
+compiled, inner, inlined = njit(), njit(inner=True), njit(inner=True, forceinline=True)
 
 BIAS = 0  # the place of the constant feature
 SMALLEST, LARGEST = 1e-38, 1e38  # of values, so that products of their squares are finite

@@ -10,11 +10,11 @@ after which C is averaged with its prior by the forgetting factor, so that it ne
 
 import numpy as np
 
-from forel.jit.compiling import cached_njit
+from forel.jit import njit
 
 __all__ = ["CLIP", "CONSTANT", "mix"]
 
-compiled = cached_njit(__file__)
+compiled = njit()
 CLIP = 4.0  # limit of input margins: a probability of 0.982 is as confident as the best expert usually is
 MARGIN_LIMIT = 30.0  # of a mixer
 MIN_CURVATURE = 1e-6

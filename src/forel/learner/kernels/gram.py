@@ -1,10 +1,10 @@
 """Sums of products of the features, the constant and the labels of rows."""
 
-from forel.jit.compiling import cached_njit
+from forel.jit import njit
 
 __all__ = ["add_products"]
 
-compiled = cached_njit(__file__)
+compiled = njit()
 
 
 @compiled

@@ -5,17 +5,16 @@ import os
 import pathlib
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from types import ModuleType
 from typing import Any
 
-from forel.jit import CachedFunction, compiled_function, disabled, sources, uncompiled
-from forel.jit.folder import folder
+from forel.jit import CachedFunction, compiled_function, disabled, njit, sources, uncompiled
 from forel.jit.function import LOCK
-from forel.jit.reachable import contents
+from forel.jit.key import contents
+from forel.jit.private import MISSING, private
 from forel.jit.specialize import specialize
-from forel.learner.kernels.reference import bindings, constants
-from forel.learner.kernels.spec import FASTMATH, KernelSpec
+from forel.learner.kernels.reference import FASTMATH, KernelSpec, bindings, constants
 
 __all__ = ["compiled_kernel", "kernel", "routine", "uncompiled_kernel"]
 
@@ -23,50 +22,29 @@ HERE = "forel.learner.kernels"
 MODULES = (
     "stochastic_rounding",
     "updates",
-    "units",
-    "filters",
     "coordinates",
-    "padded_lanes",
     "row_losses",
     "LANES",
     "certificate_terms",
+    "loops",
 )
-ROWS = ("learn_one", "predict_one")  # functions of one row
-# By module; functions of one row are not called through the cache.
-FUNCTIONS = {"loops": ("learn", "score"), "one_row": ROWS}
-NAMES = tuple(name for names in FUNCTIONS.values() for name in names)
+NAMES = ("learn", "score", "learn_one", "predict_one")
 SCORING = ("score", "predict_one")  # functions that do not depend on the loss
 
 
-class Kernel:
-    """The functions of a spec, each compiled, or linked from the code cache, when it is first called."""
-
-    def __init__(self, spec: KernelSpec) -> None:
-        scoring = scoring_spec(spec)
-        self._specs = {name: scoring if name in SCORING else spec for name in NAMES}
-        for name in self._specs.keys() - set(ROWS):
-            if isinstance(self._specs[name].loss, str):  # a user's loss is compiled by numba in every process
-                setattr(self, name, _cached_function(name, self._specs[name]))
-
-    @property
-    def module(self) -> ModuleType:
-        """All functions as compiled by numba."""
-        return _module({name: _compiled_function(name, spec) for name, spec in self._specs.items()})
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in vars(self).get("_specs", ()):
-            raise AttributeError(name)
-        return _compiled_function(name, self._specs[name])
-
-
 @lru_cache(maxsize=64)
-def kernel(spec: KernelSpec) -> Any:
-    """Return the functions of a spec; those that learn from a user-defined loss are compiled by numba.
+def kernel(spec: KernelSpec) -> ModuleType:
+    """Return the functions of a spec, each compiled, or linked from the code cache, when it is first called.
+
+    They are a module, which tools that measure the memory of a model do not traverse.
 
     >>> kernel(KernelSpec.reference()).learn.name
     'learn'
     """
-    return Kernel(spec)
+    module = ModuleType("forel_kernel")
+    for name in NAMES:
+        setattr(module, name, _function(name, scoring_spec(spec) if name in SCORING else spec))
+    return module
 
 
 def scoring_spec(spec: KernelSpec) -> KernelSpec:
@@ -80,13 +58,15 @@ def scoring_spec(spec: KernelSpec) -> KernelSpec:
 
 
 @lru_cache(maxsize=256)
-def _cached_function(name: str, spec: KernelSpec) -> CachedFunction:
-    return CachedFunction(name, str(_key(spec)), partial(_compiled_function, name, spec))
+def _function(name: str, spec: KernelSpec) -> Any:
+    """Return one function; those that learn from a user's loss without a key are compiled in every process."""
 
+    def compiled() -> Any:
+        with LOCK:  # threads would compile it once each
+            return getattr(compiled_kernel(spec), name)
 
-def _compiled_function(name: str, spec: KernelSpec) -> Any:
-    with LOCK:  # threads would compile it once each
-        return getattr(compiled_kernel(spec), name)
+    key = _key(spec)
+    return (lambda *arguments: compiled()(*arguments)) if key is None else CachedFunction(name, key, compiled, True)
 
 
 def routine(module: str, name: str) -> CachedFunction:
@@ -106,17 +86,17 @@ def uncompiled_kernel(spec: KernelSpec, pad: bool = False) -> ModuleType:
     process at once, unless ``pad`` is true; the results have the same bits.
     """
     names = {**bindings(spec, pad), "STOCHASTIC_ROUNDING": False}
-    loss = getattr(spec.loss, "py_func", spec.loss)
-    plain = _functions(spec, names, loss, None)
-    return _module({name: uncompiled(getattr(plain, name)) for name in NAMES})
+    plain, module = (
+        _specialized(spec, names, getattr(spec.loss, "py_func", spec.loss), None),
+        ModuleType("forel_kernel"),
+    )
+    module.__dict__.update({name: uncompiled(getattr(plain, name)) for name in NAMES})
+    return module
 
 
 @lru_cache(maxsize=64)
 def compiled_kernel(spec: KernelSpec) -> ModuleType:
-    """Return the functions of a spec compiled by numba, with the code cache.
-
-    A user-defined loss is compiled in every process if it depends on more than numbers and compiled functions.
-    """
+    """Return a module with the functions of a spec, which numba compiles when they are called."""
     if disabled():
         return uncompiled_kernel(spec)
     import numba
@@ -126,14 +106,13 @@ def compiled_kernel(spec: KernelSpec) -> ModuleType:
     loss: Any = spec.loss
     if not isinstance(loss, str) and not hasattr(loss, "py_func"):
         loss = numba.njit(error_model="numpy", nogil=True)(loss)
-    key = _key(spec)
-    intrinsics = available()
-    names = {**bindings(spec), **_decorators(key, intrinsics["allocate"]), **intrinsics}
-    return _functions(spec, names, loss, None if key is None else f"forel_kernel_{key[:20]}")
+    key, intrinsics = _key(spec), available()
+    names = {**bindings(spec), **_decorators(intrinsics["allocate"]), **intrinsics}
+    return _specialized(spec, names, loss, None if key is None else f"forel_kernel_{key[:20]}")
 
 
-def _functions(spec: KernelSpec, names: dict[str, Any], loss: Any, name: str | None) -> ModuleType:
-    """Execute the modules of a kernel and return its functions."""
+def _specialized(spec: KernelSpec, names: dict[str, Any], loss: Any, name: str | None) -> ModuleType:
+    """Execute the modules of a kernel and return that of the loops."""
     reference, lanes = f"{HERE}.reference", "single_lane" if spec.layout.single else "many_lanes"
     concavity = curvature = None
     if isinstance(loss, str) and not spec.joint:
@@ -141,50 +120,27 @@ def _functions(spec: KernelSpec, names: dict[str, Any], loss: Any, name: str | N
         concavity = getattr(found[f"{HERE}.concavity"], loss, None)
         curvature = getattr(found[f"{HERE}.losses"], f"{loss}_curvature", None)
         loss = getattr(found[f"{HERE}.losses"], loss)
-    modules = [f"{HERE}.{lanes if each == 'LANES' else each}" for each in (*MODULES, *FUNCTIONS)]
+    modules = [f"{HERE}.{lanes if each == 'LANES' else each}" for each in MODULES]
     names = {**names, "loss": loss, "concavity": concavity, "curvature": curvature}
     copies = specialize(modules, reference, names, {f"{HERE}.many_lanes": f"{HERE}.{lanes}"}, name)
-    homes = {each: copies[f"{HERE}.{each}"] for each in FUNCTIONS}
-    return _module({name: getattr(home, name) for each, home in homes.items() for name in FUNCTIONS[each]})
+    return copies[f"{HERE}.loops"]
 
 
-def _module(functions: dict[str, Any]) -> ModuleType:
-    """Return functions as a module, which tools that measure the memory of a model do not traverse."""
-    module = ModuleType("forel_kernel")
-    module.__dict__.update(functions)
-    return module
-
-
-def _decorators(key: str | None, allocate: Any) -> dict[str, Any]:
-    """Return numba's decorators under the names of the reference module; functions are cached if there is a key."""
-    import numba
-
-    from forel.jit.compiling import use_code_cache
-    from forel.jit.private import MISSING, private
-
-    counted: dict[str, Any] = {"fastmath": set(FASTMATH), "error_model": "numpy", "no_cfunc_wrapper": True}
+def _decorators(allocate: Any) -> dict[str, Any]:
+    """Return numba's decorators under the names of the reference module."""
+    counted: dict[str, Any] = {"fastmath": set(FASTMATH)}
     options = dict(counted)
     with suppress(*MISSING):
         # All arrays belong to the caller or are freed by ``release``, so references to them are not counted.
         if not hasattr(allocate, "py_func") and private("uncounted"):
             options["_nrt"] = False
-    inside: dict[str, Any] = {"forceinline": True, "no_cpython_wrapper": True, "nogil": True}
-    cached = folder()
-    notice = None if cached is None else f"compiling a kernel, once; it is kept in {cached}"
-
-    def entry(nogil: bool, **options: Any) -> Any:
-        compiled = numba.njit(nogil=nogil, **options)
-        if key is None:
-            return compiled
-        return lambda function: use_code_cache(compiled(function), key, notice)
-
     return {
-        "entry": entry(nogil=True, **options),
+        "entry": njit(**options),
         # Releasing and acquiring the GIL takes longer than a row.
-        "entry_with_gil": entry(nogil=False, **counted),  # creates arrays from addresses, whose references are counted
-        "inline": numba.njit(**options, **inside),
-        "reassociated": numba.njit(**{**options, "fastmath": set(FASTMATH) | {"reassoc"}}, **inside),
-        "inline_ir": numba.njit(inline="always", nogil=True, **options),
+        "entry_with_gil": njit(nogil=False, **counted),  # creates arrays from addresses, whose references are counted
+        "inline": njit(inner=True, forceinline=True, **options),
+        "reassociated": njit(inner=True, forceinline=True, **{**options, "fastmath": set(FASTMATH) | {"reassoc"}}),
+        "inline_ir": njit(inline="always", **options),
     }
 
 

@@ -3,6 +3,9 @@
 Scratch has the weight X and ROOT = √n for each coordinate of the row and each lane. Lanes from FIRST_FILTER on are
 Gaussian filters, which have the variance in place of √n. Where both kinds of lanes are used, both updates are computed
 for all lanes and one is selected, so that the loop vectorizes.
+
+The compiler processes lanes that do not fill a vector of eight one by one. Where LANES is not a multiple of eight, the
+parts of a record are copied to the row, padded to PADDED numbers each, and loops over lanes use the copies.
 """
 
 import numpy as np
@@ -10,25 +13,22 @@ import numpy as np
 from forel.learner.kernels.coordinates import (
     bias_coordinate,
     certified_lane,
+    clip_to_range,
+    in_units,
+    is_ordinary,
     lane,
     penalized_lane,
     prefetch_distance,
     prefetch_record,
-)
-from forel.learner.kernels.filters import filter_step, precision, shrink
-from forel.learner.kernels.padded_lanes import (
-    filter_lane,
-    lane_count,
-    load_parts,
-    part_of,
-    set_part,
-    store_parts,
+    row_lanes,
+    unit,
 )
 from forel.learner.kernels.reference import (
     CERTIFIED,
     CERTIFIED_LANES,
     DECAYS,
     FILTERS,
+    FIRST_FILTER,
     GRADIENT_LIMIT,
     KEEPS_GRADIENTS,
     KEEPS_GRADIENTS_BY_SCALES,
@@ -47,26 +47,80 @@ from forel.learner.kernels.reference import (
     ROW_CLIPPED,
     ROW_CURVATURE,
     ROW_DAMPED,
+    ROW_FILTERS,
     ROW_KEPT,
     ROW_KEPT_NOISE,
+    ROW_RECORD,
     ROW_SLOPE,
     ROW_VARIANCE,
     SCALE_FREE,
     SCALE_WIDTH,
+    UNROLLED,
     WIDTH,
     add_gradients,
     inline,
     inline_ir,
     inverse_power,
+    load_lanes,
+    store_lanes,
 )
 from forel.learner.kernels.row_losses import damp_slopes, gather_kept_slopes
 from forel.learner.kernels.stochastic_rounding import add
-from forel.learner.kernels.units import clip_to_range, in_units, is_ordinary, unit
-from forel.learner.kernels.updates import argmin, decayed, step, strength
+from forel.learner.kernels.updates import argmin, decayed, filter_step, precision, shrink, step, strength
 
 SCRATCH_STRIDE = np.uint64(2 * PADDED)
 X, ROOT = np.uint64(0), np.uint64(PADDED)
 GRADIENTS = np.uint64(2 * LANES if KEEPS_GRADIENTS else 0)  # offset of g_{1:t} in a record
+PADS = PADDED > LANES
+
+
+@inline_ir
+def lane_count(parameters):
+    """Return PADDED; as a variable where loops must not be unrolled before they are vectorized."""
+    if UNROLLED:
+        return PADDED
+    return row_lanes(parameters)
+
+
+@inline_ir
+def filter_lane(row, k):
+    """Return whether lane k is a filter; loops of variable length that compare k itself would not vectorize."""
+    if UNROLLED or FILTERS == 0:
+        return k >= FIRST_FILTER
+    return row[ROW_FILTERS + k] > 0
+
+
+@inline
+def load_parts(w, at, parts):
+    """Copy the first ``parts`` parts of the record at ``at`` to the row, if lanes are padded."""
+    if PADS:
+        for part in range(parts):
+            load_lanes(w.state, at + np.uint64(part * LANES), w.row, np.uint64(ROW_RECORD + part * PADDED), LANES)
+
+
+@inline
+def store_parts(w, at, parts):
+    """Copy the first ``parts`` parts of a record back from the row, if lanes are padded."""
+    if PADS:
+        for part in range(parts):
+            store_lanes(w.row, np.uint64(ROW_RECORD + part * PADDED), w.state, at + np.uint64(part * LANES), LANES)
+
+
+@inline_ir
+def part_of(w, at, part, k):
+    """Return a part of the record at ``at`` in lane k."""
+    if PADS:
+        return w.row[ROW_RECORD + part * PADDED + k]
+    return w.state[at + np.uint64(part * LANES + k)]
+
+
+@inline_ir
+def set_part(w, at, part, k, number):
+    """Set a part of the record at ``at`` in lane k."""
+    if PADS:
+        w.row[ROW_RECORD + part * PADDED + k] = number
+    else:
+        w.state[at + np.uint64(part * LANES + k)] = number
 
 
 @inline

@@ -9,8 +9,7 @@ relies on its weight however small it is.
 
 import numpy as np
 
-from forel.jit.compiling import cached_njit, inner_njit
-from forel.learner.kernels import ledger_layout
+from forel.jit import njit
 from forel.learner.kernels.ledger_layout import GAP, HEAD, IMPORTANCE, LOSS, LOSS_LIMIT
 
 __all__ = [
@@ -24,8 +23,7 @@ __all__ = [
     "squared",
 ]
 
-compiled = cached_njit(__file__, ledger_layout.__file__)
-inlined = inner_njit(forceinline=True)
+compiled, inlined = njit(), njit(inner=True, forceinline=True)
 MIN_LOG_WEIGHT = -690.0  # the exponential of it is still a normal double
 MIN_SUM = 1e-280  # of weights; below it, weights that underflowed could matter
 

@@ -3,25 +3,59 @@
 The modules of a kernel (``kernel.MODULES``) import everything that
 depends on the settings from here.
 Imported as they are, they run uncompiled: FTRL-Proximal with AdaGrad rates, one lane, float64. ``specialize`` executes
-the same source with the constants of another :class:`~forel.learner.kernels.spec.KernelSpec` and with numba's
+the same source with the constants of another :class:`KernelSpec` and with numba's
 decorators; numba removes branches on constants before it infers types.
 """
 
 import importlib
 from collections import namedtuple
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from forel.learner.kernels.intrinsics import plain
-from forel.learner.kernels.spec import KernelSpec
 from forel.learner.layout import BINS as HISTOGRAM_BINS
-from forel.learner.layout import Lane, Layout
-from forel.learner.units import ORDINARY, largest_unit
+from forel.learner.layout import ORDINARY, Lane, Layout, largest_unit
 
-__all__ = ["Lane", "Work", "bindings", "constants"]
+__all__ = ["FASTMATH", "KernelSpec", "Lane", "Work", "bindings", "constants"]
+
+# Not "reassoc": stochastic rounding relies on the order of additions. Not "nnan" or "ninf": overflow is detected.
+FASTMATH = frozenset({"nsz", "arcp", "contract", "afn"})
+
+
+@dataclass(frozen=True)
+class KernelSpec:
+    """The compile-time options of a kernel.
+
+    Parameters
+    ----------
+    loss : name of a function in :mod:`forel.learner.kernels.losses`, or a user-defined function of margin and label
+        that returns value and slope
+    layout : layout of the state
+    bias : whether rows have a constant feature, which is not penalized
+    labels : "shared" by all lanes; or one lane per class against the rest, coded 0 and 1 ("classes") or ±1 ("signs")
+    settings : number of lanes of one class, one for each setting; the lanes of a class are adjacent
+    joint : whether all classes share one loss, that of softmax
+
+    >>> KernelSpec.reference().layout.dtype
+    dtype('float64')
+    """
+
+    loss: str | Callable[[float, float], tuple[float, float]]
+    layout: Layout
+    bias: bool = False
+    labels: Literal["shared", "classes", "signs"] = "shared"
+    settings: int = 1
+    joint: bool = False
+
+    @classmethod
+    def reference(cls) -> "KernelSpec":
+        """Return the spec of the kernel modules as they are imported: certified FTRL-Proximal in float64."""
+        return cls("logistic", Layout("proximal", "adagrad", "once", double=True, certified=True), bias=True)
+
 
 # Arrays of the learner, and work arrays of the kernel for the current row.
 #   state       a record for each coordinate: for each lane z and n, with a certificate also g_{1:t}, and Σσx for

@@ -12,11 +12,11 @@ on the unit of the labels, nor on their level while the range is the same.
 
 import numpy as np
 
-from forel.jit.compiling import cached_njit
+from forel.jit import njit
 
 __all__ = ["CONSTANT", "mix"]
 
-compiled = cached_njit(__file__)
+compiled = njit()
 CONSTANT = 0.3  # one more input, so that the mean prediction is right
 HALF = 0.5  # the range of inputs on both sides of the middle
 ROUNDING = 1e-12  # of the prior variance: a variance below it may be rounding alone, and even negative

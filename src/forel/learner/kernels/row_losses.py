@@ -3,7 +3,6 @@
 import numpy as np
 
 from forel.learner.kernels.coordinates import certified_lane, row_lanes
-from forel.learner.kernels.filters import row_curvature
 from forel.learner.kernels.reference import (
     CERTIFIED_LANES,
     FILTERS,
@@ -29,6 +28,7 @@ from forel.learner.kernels.reference import (
     inline_ir,
     loss,
 )
+from forel.learner.kernels.updates import row_curvature
 
 
 @inline

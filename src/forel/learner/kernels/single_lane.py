@@ -10,10 +10,13 @@ import numpy as np
 
 from forel.learner.kernels.coordinates import (
     bias_coordinate,
+    clip_to_range,
+    in_units,
     lane,
     penalized_lane,
     prefetch_distance,
     prefetch_record,
+    unit,
 )
 from forel.learner.kernels.reference import (
     CERTIFIED,
@@ -42,7 +45,6 @@ from forel.learner.kernels.reference import (
     scatter_records,
 )
 from forel.learner.kernels.stochastic_rounding import add
-from forel.learner.kernels.units import clip_to_range, in_units, unit
 from forel.learner.kernels.updates import decayed, step, strength, weight
 
 BLOCK, EIGHT, STRIDE = np.uint64(64), np.uint64(8), 64

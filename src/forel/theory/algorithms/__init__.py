@@ -20,8 +20,7 @@
 ======================================== ==================================================== ==============
 """
 
-from forel.theory.algorithms.algorithm import Algorithm, Observer, Round
-from forel.theory.algorithms.bound import Bound
+from forel.theory.algorithms.algorithm import Algorithm, Bound, Observer, Round
 from forel.theory.algorithms.coin_betting import CoinBetting, coin_bound
 from forel.theory.algorithms.delayed import Delayed, delay_tolerant_adagrad, delayed
 from forel.theory.algorithms.doubling_trick import DoublingTrick, doubling_trick

@@ -14,18 +14,23 @@ is all that the analysis needs from an algorithm. One whose proof is another has
 ``bound(trace, x)``, which is asked first; its points are then played again, and compared.
 """
 
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
 from forel.losses import Loss
+from forel.notebook import card
 from forel.theory.geometries import Geometry
+from forel.theory.norms import Norm
 from forel.theory.penalties import Penalty
 from forel.theory.rates import Rate
 from forel.theory.regularizers import Regularizer
 from forel.theory.sets import FeasibleSet
 from forel.theory.weights import Weights
-from forel.validation import Strength, Unsupported, Vector
+from forel.validation import Matrix, Strength, Unsupported, Vector
 
-__all__ = ["Algorithm", "Observer", "Round", "check_curvature", "check_shapes"]
+__all__ = ["Algorithm", "Bound", "Observer", "Round", "check_curvature", "check_shapes"]
 
 
 class Round(NamedTuple):
@@ -54,6 +59,50 @@ class Round(NamedTuple):
     regularizer: Regularizer
     strength: Strength | None = None
     hint: Vector | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """A bound on regret after every round T: regularization(T) + Σ stability.
+
+    ``result`` names the theorem or formula. A bound whose hypotheses fail is ``void``, with the reason, and has no
+    number.
+
+    >>> Bound("Theorem 1", np.array([1.0]), np.array([0.5])).total
+    1.5
+    >>> print(Bound("Theorem 1", np.array([1.0]), np.array([0.5]), void="the comparator lies outside X"))
+    Theorem 1: void, because the comparator lies outside X
+
+    Survey: section 2.3
+    """
+
+    result: str
+    regularization: Vector = field(default_factory=lambda: np.zeros(0))
+    stability: Vector = field(default_factory=lambda: np.zeros(0))
+    void: str = ""
+
+    @property
+    def over_rounds(self) -> Vector:
+        """The bound after each round."""
+        if self.void:
+            raise ValueError(f"{self}; it has no number")
+        return self.regularization + np.cumsum(self.stability)
+
+    @property
+    def total(self) -> float:
+        """The bound after the last round."""
+        return float(self.over_rounds[-1])
+
+    def _repr_html_(self) -> str:
+        if self.void:
+            return card(self.result, [("void", self.void)])
+        parts = [("regularization", float(self.regularization[-1])), ("stability", float(self.stability.sum()))]
+        return card(self.result, [("bound", self.total), *parts], bound_over_rounds=self.over_rounds)
+
+    def __str__(self) -> str:
+        if self.void:
+            return f"{self.result}: void, because {self.void}"
+        return f"{self.result}: {self.total:.6g} = {self.regularization[-1]:.6g} + {self.stability.sum():.6g}"
 
 
 class Algorithm(Protocol):
@@ -116,6 +165,14 @@ class Observer(Algorithm, Protocol):
     def observe(self, state: Any, features: Vector) -> Any:
         """Return the state after observing the features of the next example, before its point is played."""
         ...
+
+
+def first_larger(gradients: Matrix, lipschitz: float, norm: Norm) -> str:
+    """Return the first round whose gradient is larger than assumed, as a reason why a bound is void."""
+    for t, g in enumerate(gradients, start=1):
+        if norm(g) > lipschitz * (1 + 1e-12):
+            return f"the gradient of round {t} has norm {norm(g):.6g}, more than the assumed {lipschitz:.6g}"
+    return ""
 
 
 def check_curvature(rate: Rate[Any], keeps_curvature: bool, who: str) -> None:

@@ -7,8 +7,7 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from forel.losses import Loss
-from forel.theory.algorithms.algorithm import Round
-from forel.theory.algorithms.bound import Bound
+from forel.theory.algorithms.algorithm import Bound, Round, first_larger
 from forel.theory.norms import L2, LINF
 from forel.theory.penalties import NONE, Penalty
 from forel.theory.rates import Rate, Unregularized
@@ -101,10 +100,8 @@ class CoinBetting:
     def bound(self, trace: "Trace", x: Vector) -> Bound:
         """Return the exact bound; void as soon as a gradient is larger than G, when wealth may be negative."""
         norm, n = LINF if self.per_coordinate else L2, x.size
-        for t, g in enumerate(trace.gradients, start=1):
-            if norm(g) > self.lipschitz * (1 + 1e-12):
-                found = f"the gradient of round {t} has norm {norm(g):.6g}, more than the assumed {self.lipschitz:.6g}"
-                return Bound("coin betting", np.zeros(0), np.zeros(0), found)
+        if void := first_larger(trace.gradients, self.lipschitz, norm):
+            return Bound("coin betting", void=void)
         rounds = np.arange(1.0, trace.rounds + 1)
         sizes, share = (np.abs(x), self.endowment / n) if self.per_coordinate else ([L2(x)], self.endowment)
         totals = [coin_bound(rounds, float(size), share) for size in sizes]

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from forel.losses import Loss
-from forel.theory.algorithms.algorithm import Round
-from forel.theory.algorithms.bound import Bound
+from forel.theory.algorithms.algorithm import Bound, Round, first_larger
 from forel.theory.algorithms.ftrl import FTRL
 from forel.theory.geometries import Euclidean
 from forel.theory.norms import L2
@@ -96,9 +95,7 @@ class DoublingTrick:
         void = "" if self.feasible.contains(x, 1e-9) else "the comparator lies outside X"
         if L2(x) > self.epochs.radius * (1 + 1e-12):
             void = f"the comparator has norm {L2(x):.6g}, more than R = {self.epochs.radius:.6g}"
-        for t, g in enumerate(trace.gradients, start=1):
-            if L2(g) > self.epochs.lipschitz * (1 + 1e-12):
-                void = void or f"the gradient of round {t} is larger than the assumed {self.epochs.lipschitz:.6g}"
+        void = void or first_larger(trace.gradients, self.epochs.lipschitz, L2)
         total = np.array([self.epochs.bound(t) for t in range(1, trace.rounds + 1)])
         return Bound("doubling trick", total, np.zeros(trace.rounds), void)
 

@@ -238,12 +238,7 @@ def greedy_projection(form: Form, state: FormState, g: Vector) -> FormState:
     return state._replace(x=x, image=image)
 
 
-def _everywhere(
-    step: Step,
-    geometry: Geometry,
-    strength: ArrayLike,
-    feasible: FeasibleSet = EVERYWHERE,
-) -> Form:
+def _everywhere(step: Step, geometry: Geometry, strength: ArrayLike, feasible: FeasibleSet = EVERYWHERE) -> Form:
     """Return a form of Figure 5; raise Unsupported with a constraint, under which the forms differ."""
     if not isinstance(feasible, Reals):
         raise Unsupported(

@@ -9,8 +9,7 @@ from scipy.optimize import brentq
 
 from forel.cvx import minimize
 from forel.losses import Example, Loss
-from forel.theory.algorithms.algorithm import Round
-from forel.theory.algorithms.bound import Bound
+from forel.theory.algorithms.algorithm import Bound, Round
 from forel.theory.algorithms.mirror_descent import MirrorDescent, MirrorState
 from forel.theory.argmin import Minimizer
 from forel.theory.geometries import Geometry
@@ -134,7 +133,7 @@ class Implicit:
         """
         if self.observes or not (self.feasible.contains(x, 1e-9) and self.penalty(x) < math.inf):
             void = "the rate uses features" if self.observes else "the comparator lies outside X"
-            return Bound("implicit updates", np.zeros(0), np.zeros(0), void)
+            return Bound("implicit updates", void=void)
         kept, spent = [], []
         start = self.mirror.initial(trace.states[0])(x)
         for t, (before, loss, after) in enumerate(zip(trace.states, trace.losses, trace.states[1:], strict=False), 1):

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from forel.losses import Example, Loss, Squared
-from forel.theory.algorithms.algorithm import Round
-from forel.theory.algorithms.bound import Bound
+from forel.theory.algorithms.algorithm import Bound, Round
 from forel.theory.algorithms.ftrl import FTRL
 from forel.theory.algorithms.surrogates import ExpConcave
 from forel.theory.geometries import Euclidean

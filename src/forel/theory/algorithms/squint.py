@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.special import erf, erfcx, logsumexp, xlogy
 
 from forel.losses import Loss
-from forel.theory.algorithms.algorithm import Round
-from forel.theory.algorithms.bound import Bound
+from forel.theory.algorithms.algorithm import Bound, Round
 from forel.theory.penalties import NONE, Penalty
 from forel.theory.rates import Rate, Unregularized
 from forel.theory.regularizers import Regularizer
@@ -25,11 +24,11 @@ __all__ = ["Squint"]
 
 
 class SquintState(NamedTuple):
-    """Σ r and Σ r² of each expert, r being what the player lost more in a round."""
+    """Σ r and Σ r² of each expert, r being what the player lost more in a round, and the distribution to play."""
 
-    t: int
     regret: Vector
     variance: Vector
+    x: Vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,27 +73,26 @@ class Squint:
 
     def init(self, n: int) -> SquintState:
         """Return the state before round 1."""
-        self._prior(whole("n", n, low=1))
-        return SquintState(0, np.zeros(n), np.zeros(n))
+        return self._state(np.zeros(whole("n", n, low=1)), np.zeros(n))
 
     def play(self, state: SquintState) -> Vector:
         """Return the distribution over experts."""
-        regret, variance = state.regret, state.variance
+        return state.x
+
+    def _state(self, regret: Vector, variance: Vector) -> SquintState:
         if self.rates is None:
             logs = _log_integral(regret, variance)
         else:
             powers = np.outer(regret, self.rates) - np.outer(variance, self.rates**2)
             logs = logsumexp(powers, b=self.rates, axis=1)
         logs = logs + np.log(self._prior(regret.size))
-        x: Vector = np.exp(logs - logsumexp(logs))
-        return x
+        return SquintState(regret, variance, np.exp(logs - logsumexp(logs)))
 
     def update(self, state: SquintState, loss: Loss) -> SquintState:
         """Count what each expert would have saved."""
-        x = self.play(state)
-        g = loss.subgradient(x)
-        r = float(g @ x) - g
-        return SquintState(state.t + 1, state.regret + r, state.variance + r * r)
+        g = loss.subgradient(state.x)
+        r = float(g @ state.x) - g
+        return self._state(state.regret + r, state.variance + r * r)
 
     def initial(self, state: SquintState) -> Regularizer:
         """Raise Unsupported: there is no regularizer."""
@@ -113,16 +111,16 @@ class Squint:
         name, prior, g = "Squint", self._prior(x.size), trace.gradients
         if (wide := np.ptp(g, axis=1) > 1 + 1e-12).any():
             t = int(np.argmax(wide)) + 1
-            return Bound(name, np.zeros(0), np.zeros(0), f"losses of round {t} are more than 1 apart")
+            return Bound(name, void=f"losses of round {t} are more than 1 apart")
         if not self.feasible.contains(x):
-            return Bound(name, np.zeros(0), np.zeros(0), "the comparator lies outside X")
+            return Bound(name, void="the comparator lies outside X")
         r: Matrix = np.einsum("ti,ti->t", g, trace.points[:-1])[:, None] - g
         variance = np.cumsum(r**2, axis=0) @ x
         if self.rates is not None:
             apart = float(np.sum(xlogy(x, x) - xlogy(x, prior))) + math.log(self.rates.size)
             total = np.min(np.outer(variance, self.rates) + apart / self.rates, axis=1)
         elif x.max() < 1 - 1e-12:
-            return Bound(name, np.zeros(0), np.zeros(0), "the comparator is not one expert; use a grid of rates")
+            return Bound(name, void="the comparator is not one expert; use a grid of rates")
         else:
             logs, share = np.log(np.arange(2.0, trace.rounds + 2)), prior[int(np.argmax(x))]
             lead = np.sqrt(2 * np.maximum(np.log((0.5 + logs) / share), 0.0))

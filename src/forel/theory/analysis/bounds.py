@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from forel.theory.algorithms import Bound, MirrorAsFTRL, MirrorDescent
-from forel.theory.analysis.declarations import beyond, first_above, first_unaccounted
+from forel.theory.analysis.declarations import first_above, first_better, first_unaccounted
 from forel.theory.analysis.decomposition import Against
 from forel.theory.analysis.dynamic import dynamic_bound
 from forel.theory.analysis.game import Trace, play
@@ -18,25 +18,28 @@ from forel.validation import Vector, vector
 
 __all__ = ["Bound", "bound", "nonadaptive_bound", "theorem_1", "theorem_2", "theorem_10", "theorem_12", "theorem_14"]
 
+Check = Callable[[Trace], str]  # the reason why a result does not apply
 SQUARED = 1e150  # beyond, squares may not be finite
 
 
 def _evaluate(
-    trace: Trace, x: ArrayLike, result: str, against: Against, delayed: bool, factor: float, void: str
+    trace: Trace, x: ArrayLike, result: str, against: Against, delayed: bool, factor: float, *checks: Check
 ) -> Bound:
     """Sum factor·‖g_t‖²_(t),⋆, or with the norm of the round before, and r_{0:T}(x) likewise."""
-    x = vector("x", x, trace.points.shape[1])
+    x, stability = vector("x", x, trace.points.shape[1]), np.zeros(0)
     result += ", with hints" if trace.leaders is not trace.points else ""
-    if not void and not (trace.algorithm.feasible.contains(x) and trace.algorithm.penalty(x) < math.inf):
-        void = "the comparator lies outside X"
-    if void:
-        return Bound(result, np.zeros(0), np.zeros(0), void)
-    stability = factor * trace.squared_norms[0 if delayed else 1]
-    void = _infinite(trace, stability) or first_suboptimal_round(trace.suboptimality)
+    try:
+        void = next((reason for check in checks if (reason := check(trace))), "")
+        if not void and not (trace.algorithm.feasible.contains(x) and trace.algorithm.penalty(x) < math.inf):
+            void = "the comparator lies outside X"
+        stability = stability if void else factor * trace.squared_norms[0 if delayed else 1]
+    except ValueError as error:
+        void = f"what was declared has no norm: {error}"
+    void = void or _infinite(trace, stability) or first_suboptimal_round(trace.suboptimality)
     void = void or trace.misdeclared or first_unaccounted(trace, stability) or first_above(trace, x)
-    void = void or beyond(trace, x)
+    void = void or first_better(trace, x, stability if delayed else None)
     if void:
-        return Bound(result, np.zeros(0), np.zeros(0), void)
+        return Bound(result, void=void)
     regularizers = [trace.initial, *(stage.regularizer for stage in trace.stages)]
     lag = 1 if delayed else 0
     values = np.array([regularizer(x) for regularizer in regularizers[1 - lag : trace.rounds + 1 - lag]])
@@ -101,8 +104,7 @@ def theorem_1(trace: Trace, x: ArrayLike, against: Against = "losses") -> Bound:
 
     Survey: Theorem 1
     """
-    void = "Mirror Descent linearizes its penalty; use theorem_12" if _mirror(trace) else ""
-    return _evaluate(trace, x, "Theorem 1", against, True, 0.5, void)
+    return _evaluate(trace, x, "Theorem 1", against, True, 0.5, _exact_penalty)
 
 
 def theorem_2(trace: Trace, x: ArrayLike) -> Bound:
@@ -117,7 +119,7 @@ def theorem_2(trace: Trace, x: ArrayLike) -> Bound:
 
     Survey: Theorem 2
     """
-    return _evaluate(trace, x, "Theorem 2", "losses", False, 0.5, _proximal(trace) or _bare(trace))
+    return _evaluate(trace, x, "Theorem 2", "losses", False, 0.5, _proximal, _bare)
 
 
 def theorem_10(trace: Trace, x: ArrayLike, against: Against = "composite") -> Bound:
@@ -137,8 +139,7 @@ def theorem_10(trace: Trace, x: ArrayLike, against: Against = "composite") -> Bo
 
     Survey: Theorem 10
     """  # noqa: E501
-    void = "Mirror Descent linearizes its penalty; use theorem_12" if _mirror(trace) else ""
-    return _evaluate(trace, x, "Theorem 10", against, False, 0.5, void or _proximal(trace))
+    return _evaluate(trace, x, "Theorem 10", against, False, 0.5, _exact_penalty, _proximal)
 
 
 def theorem_12(trace: Trace, x: ArrayLike, against: Against = "composite") -> Bound:
@@ -157,8 +158,7 @@ def theorem_12(trace: Trace, x: ArrayLike, against: Against = "composite") -> Bo
 
     Survey: Theorem 12
     """  # noqa: E501
-    void = "" if _mirror(trace) else "the algorithm is not Mirror Descent"
-    return _evaluate(trace, x, "Theorem 12", against, False, 0.5, void)
+    return _evaluate(trace, x, "Theorem 12", against, False, 0.5, _mirrored)
 
 
 def theorem_14(trace: Trace, x: ArrayLike) -> Bound:
@@ -173,7 +173,7 @@ def theorem_14(trace: Trace, x: ArrayLike) -> Bound:
 
     Survey: Theorem 14
     """
-    return _evaluate(trace, x, "Theorem 14", "losses", False, 1.0, _proximal(trace) or _bare(trace))
+    return _evaluate(trace, x, "Theorem 14", "losses", False, 1.0, _proximal, _bare)
 
 
 def nonadaptive_bound(trace: Trace, x: ArrayLike) -> Bound:
@@ -187,12 +187,7 @@ def nonadaptive_bound(trace: Trace, x: ArrayLike) -> Bound:
 
     Survey: section 2.3, equation (nonadaptive)
     """
-    first = trace.initial.strength
-    fixed = all(np.array_equal(stage.regularizer.strength, first) for stage in trace.stages)
-    curved = any(stage.added.loss.strong_convexity for stage in trace.stages)
-    void = "" if fixed else "the regularizer changes from round to round; use theorem_1 or theorem_2"
-    void = void or ("the losses are not linear; use theorem_1" if curved else "")
-    return _evaluate(trace, x, "equation (nonadaptive)", "losses", True, 0.5, void or _bare(trace))
+    return _evaluate(trace, x, "equation (nonadaptive)", "losses", True, 0.5, _nonadaptive, _bare)
 
 
 def bound(trace: Trace, x: ArrayLike, against: Against = "composite") -> Bound:
@@ -212,7 +207,7 @@ def bound(trace: Trace, x: ArrayLike, against: Against = "composite") -> Bound:
         return dynamic_bound(trace, x)
     if (own := getattr(trace.algorithm, "bound", None)) is not None:
         return _own(trace, own, vector("x", x, trace.points.shape[1]), against)
-    if _mirror(trace):
+    if not _mirrored(trace):
         return theorem_12(trace, x, against)
     return theorem_10(trace, x, against) if trace.algorithm.proximal else theorem_1(trace, x, against)
 
@@ -222,6 +217,8 @@ def _own(trace: Trace, own: Callable[[Trace, Vector], Bound], x: Vector, against
     found = own(trace, x)
     if found.void:
         return found
+    if np.shape(found.over_rounds) != (trace.rounds,) or np.isnan(found.over_rounds).any():
+        return Bound(found.result, void=f"it is not a number for each of {trace.rounds} rounds")
     again = play(getattr(own, "__self__", trace.algorithm), trace.losses, n=x.size).points
     apart = np.abs(again - trace.points).max(axis=1) > 1e-9 * (1 + np.abs(again).max())
     void = f"the point of round {int(np.argmax(apart)) + 1} is not the algorithm's own" if apart.any() else ""
@@ -235,8 +232,21 @@ def _own(trace: Trace, own: Callable[[Trace, Vector], Bound], x: Vector, against
     return Bound(found.result, found.regularization, found.stability, void)
 
 
-def _mirror(trace: Trace) -> bool:
-    return isinstance(trace.algorithm, MirrorDescent | MirrorAsFTRL)
+def _mirrored(trace: Trace) -> str:
+    mirrored = isinstance(trace.algorithm, MirrorDescent | MirrorAsFTRL)
+    return "" if mirrored else "the algorithm is not Mirror Descent"
+
+
+def _exact_penalty(trace: Trace) -> str:
+    return "" if _mirrored(trace) else "Mirror Descent linearizes its penalty; use theorem_12"
+
+
+def _nonadaptive(trace: Trace) -> str:
+    first = trace.initial.strength
+    if not all(np.array_equal(stage.regularizer.strength, first) for stage in trace.stages):
+        return "the regularizer changes from round to round; use theorem_1 or theorem_2"
+    curved = any(stage.added.loss.strong_convexity for stage in trace.stages)
+    return "the losses are not linear; use theorem_1" if curved else ""
 
 
 def _proximal(trace: Trace) -> str:

@@ -7,6 +7,7 @@ known from the points, is more than the bound has for it: whatever else was decl
 """
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +20,14 @@ from forel.validation import Strength, Vector
 if TYPE_CHECKING:
     from forel.theory.analysis.game import Trace
 
-__all__ = ["beyond", "first_above", "first_misdeclared", "first_not_proximal", "first_unaccounted", "lemma_stabilities"]
+__all__ = [
+    "first_above",
+    "first_better",
+    "first_misdeclared",
+    "first_not_proximal",
+    "first_unaccounted",
+    "lemma_stabilities",
+]
 
 # Relative to the bound; tangents of a penalty are as accurate as the solver's points. The terms of a comparison leave
 # rounding, relative to their size.
@@ -90,14 +98,25 @@ def lemma_stabilities(trace: "Trace") -> tuple[Vector, Vector]:
     return spent, sizes
 
 
-def beyond(trace: "Trace", x: Vector) -> str:
-    """Return the reason, if a comparator that is in X only by a solver's tolerance is better than the argmin in X."""
-    if trace.algorithm.feasible.contains(x, EPS):
-        return ""
-    start, allowed = trace.initial(trace.leaders[0]), SOLVED * _stability(trace)
-    least = (stage.objective(now) - start for stage, now in zip(trace.stages, trace.leaders[1:], strict=True))
-    better = any(value > stage.objective(x) + allowed for value, stage in zip(least, trace.stages, strict=True))
-    return "the comparator lies outside X" if better else ""
+def first_better(trace: "Trace", x: Vector, charged: Vector | None = None) -> str:
+    r"""Return the first round in which a comparator is better than the round allows, as a reason.
+
+    No point of X has a smaller objective than its argmin. Where the regularizer of the last round is not in the bound,
+    that of the rounds before with $f_t$ is smaller by no more than the round was ``charged``.
+    """
+    before: Callable[[Vector], float] = trace.initial
+    start, allowed, terms = before(trace.leaders[0]), SOLVED * _stability(trace), trace.spent[1]
+    for t, stage in enumerate(trace.stages):
+        here = stage.objective(x)
+        rounding = allowed + EPS * (terms[t] + _size(stage.regularizer, x) + float(np.abs(stage.losses.g) @ np.abs(x)))
+        better = not stage.objective(trace.leaders[t + 1]) - start <= here + rounding
+        if charged is not None:
+            least = before(trace.leaders[t]) + trace.surrogate_values[t] - charged[t]
+            better |= not least - start <= before(x) + stage.added.loss(x) + rounding
+        if better:
+            return f"the comparator lies outside X, or what was declared does not hold there in round {t + 1}"
+        before = stage.objective
+    return ""
 
 
 def _least(r: Regularizer, trace: "Trace") -> float:
@@ -122,20 +141,24 @@ def first_not_proximal(trace: "Trace") -> str:
 
 
 def first_above(trace: "Trace", x: Vector) -> str:
-    """Return the first round that was declared above its loss or penalty at a comparator, as a reason."""
-    stability, gradients = _stability(trace), np.array([added.g for added in trace.added])
-    values = np.array([loss(x) for loss in trace.losses])
-    pairs = zip(trace.added, trace.losses, values, strict=True)
-    declared = np.array([value if added.loss is loss else added.loss(x) for added, loss, value in pairs])
-    apart = (np.abs(gradients) * (np.abs(x) + np.abs(trace.points[:-1]))).sum(axis=1)
+    """Return the first round declared above its loss or penalty at a comparator, or a path of them, as a reason."""
+    stability, gradients, path = _stability(trace), np.array([added.g for added in trace.added]), trace.path(x)
+    values = np.array([loss(u) for loss, u in zip(trace.losses, path, strict=True)])
+    pairs = zip(trace.added, trace.losses, values, path, strict=True)
+    declared = np.array([value if added.loss is loss else added.loss(u) for added, loss, value, u in pairs])
+    apart = (np.abs(gradients) * (np.abs(path) + np.abs(trace.points[:-1]))).sum(axis=1)
     size = np.abs(values) + np.abs(trace.values) + apart
     if (above := declared > values + ROUNDING * stability + EPS * size).any():
         return f"the loss declared for round {int(np.argmax(above)) + 1} is above that of the round at the comparator"
+    if np.ndim(x) == 2:  # without a penalty
+        return ""
     penalty = trace.algorithm.penalty(x)
-    for t, (added, weight) in enumerate(zip(trace.added, trace.weight_values, strict=True), start=1):
-        if isinstance(added.penalty, Linear):
+    for t, (stage, weight) in enumerate(zip(trace.stages, trace.weight_values, strict=True), start=1):
+        added = stage.added
+        if isinstance(added.penalty, Linear):  # a difference of gradients, which leaves their rounding
+            size = _terms(added.penalty, x) + _size(stage.regularizer, x)
             most = weight * penalty if weight else 0.0
-            if added.weight * added.penalty(x) > most + SOLVED * stability + EPS * _terms(added.penalty, x):
+            if added.weight * added.penalty(x) > most + SOLVED * stability + EPS * size:
                 return f"the penalty declared for round {t} is above α_{t}Ψ at the comparator"
     return ""
 

@@ -4,14 +4,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from forel.theory.algorithms import Bound, MirrorDescent
-from forel.theory.analysis.declarations import first_unaccounted
+from forel.theory.analysis.declarations import EPS, SOLVED, first_above, first_unaccounted
 from forel.theory.analysis.game import Trace
 from forel.theory.analysis.optimality import first_suboptimal_round
 from forel.theory.geometries import Euclidean
 from forel.theory.penalties import NONE
 from forel.theory.rates import Constant, strength_increment
-from forel.theory.regularizers import Regularizer
-from forel.validation import Strength, Vector
+from forel.theory.regularizers import Regularizer, gradient_at
+from forel.validation import Matrix, Strength, Vector
 
 __all__ = ["dynamic_bound", "path_formula"]
 
@@ -43,15 +43,15 @@ def dynamic_bound(trace: Trace, path: ArrayLike) -> Bound:
     """
     name, algorithm, rows = "dynamic regret", trace.algorithm, trace.path(path)
     if not isinstance(algorithm, MirrorDescent) or algorithm.penalty is not NONE or algorithm.observes:
-        return Bound(name, np.zeros(0), np.zeros(0), "the algorithm is not Mirror Descent without penalty and features")
+        return Bound(name, void="the algorithm is not Mirror Descent without penalty and features")
     stability = 0.5 * trace.squared_norms[1]
     void = "" if np.isfinite(stability).all() else "the objective has no strength where a gradient is not zero"
     void = void or first_suboptimal_round(trace.suboptimality) or trace.misdeclared
-    void = void or first_unaccounted(trace, stability)
+    void = void or first_unaccounted(trace, stability) or first_above(trace, rows) or _first_better(trace, rows)
     if not all(algorithm.feasible.contains(u, 1e-9) for u in rows):
         void = "the comparator lies outside X"
     if void:
-        return Bound(name, np.zeros(0), np.zeros(0), void)
+        return Bound(name, void=void)
     spent = []
     for t, u in enumerate(rows):
         before, after = trace.states[t], trace.states[t + 1]
@@ -62,6 +62,18 @@ def dynamic_bound(trace: Trace, path: ArrayLike) -> Bound:
         moved = divergence(before.strength, u) - (divergence(before.strength, rows[t - 1]) if t else 0.0)
         spent.append(moved + divergence(strength_increment(before.strength, after.updated), u))
     return Bound(name, np.cumsum(spent), stability)
+
+
+def _first_better(trace: Trace, path: Matrix) -> str:
+    """Return the first round whose step is not optimal towards the comparator, as it is in X, as a reason."""
+    geometry, allowed = trace.initial.geometry, SOLVED * float(trace.squared_norms[1].sum())
+    rounds = zip(trace.gradients, trace.states, trace.states[1:], path, strict=False)
+    for t, (g, before, after, u) in enumerate(rounds, start=1):
+        images = [gradient_at(geometry, after.updated, state.x, state.image) for state in (after, before)]
+        slope, size = g + images[0] - images[1], np.abs(g) + np.abs(images[0]) + np.abs(images[1])
+        if not slope @ (u - after.x) >= -allowed - EPS * float(size @ (np.abs(u) + np.abs(after.x))):
+            return f"the comparator of round {t} lies outside X, or its step is not optimal"
+    return ""
 
 
 def path_formula(trace: Trace, path: ArrayLike, diameter: float) -> Bound:
@@ -90,7 +102,7 @@ def path_formula(trace: Trace, path: ArrayLike, diameter: float) -> Bound:
     if not void and trace.algorithm.feasible.diameter(rows.shape[1]) > diameter * (1 + 1e-12):
         void = f"the set has a diameter of more than {diameter:.6g}"
     if void or not isinstance(rate, Constant):
-        return Bound(name, np.zeros(0), np.zeros(0), void)
+        return Bound(name, void=void)
     steps = np.concatenate([[0.0], np.linalg.norm(np.diff(rows, axis=0), axis=1)])
     first = float(np.sum((rows[0] - trace.points[0]) ** 2)) / (2 * rate.eta)
     return Bound(

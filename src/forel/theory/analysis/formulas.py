@@ -10,15 +10,16 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from forel.theory.algorithms.algorithm import first_larger
 from forel.theory.algorithms.delayed import huber
 from forel.theory.analysis.bounds import Bound
-from forel.theory.analysis.declarations import beyond, first_above
+from forel.theory.analysis.declarations import first_above, first_better
 from forel.theory.analysis.game import Trace
 from forel.theory.analysis.optimality import first_suboptimal_round
 from forel.theory.geometries import Entropy, Euclidean, Geometry
 from forel.theory.norms import L1, L2, LINF, Norm
 from forel.theory.rates import DiagonalAdaGrad
-from forel.validation import Unsupported, Vector, constants, positive, vector, whole
+from forel.validation import Vector, constants, positive, vector, whole
 
 __all__ = [
     "adagrad_proximal_formula",
@@ -32,30 +33,23 @@ __all__ = [
 ]
 
 
-def _formula(trace: Trace, x: Vector, result: str, over_rounds: Vector, *reasons: str) -> Bound:
-    void = next((reason for reason in reasons if reason), "")
+def _formula(trace: Trace, x: Vector, result: str, over_rounds: Vector, reasons: list[str]) -> Bound:
+    void = next((reason for reason in (*reasons, _penalty(trace, x)) if reason), "")
     try:
         void = (
             void
             or first_suboptimal_round(trace.suboptimality)
             or trace.misdeclared
             or first_above(trace, x)
-            or beyond(trace, x)
+            or first_better(trace, x)
         )
-    except Unsupported as unproved:
+    except ValueError as unproved:
         void = str(unproved)
     return Bound(result, over_rounds, np.zeros_like(over_rounds), void)
 
 
 def _rounds(trace: Trace) -> Vector:
     return np.arange(1.0, trace.rounds + 1)
-
-
-def _gradients(trace: Trace, lipschitz: float, norm: Norm, errors: bool = True) -> str:
-    for t, g in enumerate(trace.errors if errors else trace.gradients, start=1):
-        if norm(g) > lipschitz * (1 + 1e-12):
-            return f"the gradient of round {t} has norm {norm(g):.6g}, more than the assumed {lipschitz:.6g}"
-    return ""
 
 
 def _comparator(trace: Trace, x: Vector, radius: float, norm: Norm = L2) -> str:
@@ -103,15 +97,13 @@ def tuned_formula(trace: Trace, x: Vector, radius: float, lipschitz: float, hori
     half = positive("radius", radius) * positive("lipschitz", lipschitz) / 2
     root = math.sqrt(whole("horizon", horizon, low=1))
     strengths = np.full(trace.rounds, lipschitz * root / radius)
-    return _formula(
-        trace,
-        x,
-        "section 3.1, RG√T at the tuned horizon",
-        half * root + half * _rounds(trace) / root,
+    reasons = [
         _comparator(trace, x, radius),
-        _gradients(trace, lipschitz, L2),
+        first_larger(trace.errors, lipschitz, L2),
         _rate(trace, Euclidean(), strengths, 0),
-        _penalty(trace, x),
+    ]
+    return _formula(
+        trace, x, "section 3.1, RG√T at the tuned horizon", half * root + half * _rounds(trace) / root, reasons
     )
 
 
@@ -131,17 +123,13 @@ def dual_averaging_formula(trace: Trace, x: Vector, radius: float, lipschitz: fl
     radius, lipschitz = positive("radius", radius), positive("lipschitz", lipschitz)
     total = math.sqrt(2) / 2 * (radius + length**2 / radius) * lipschitz * np.sqrt(_rounds(trace))
     strengths = math.sqrt(2) * lipschitz * np.sqrt(_rounds(trace)) / radius
-    return _formula(
-        trace,
-        x,
-        "section 3.2, √2·RG√T",
-        total,
+    reasons = [
         _comparator(trace, x, math.inf),
-        _gradients(trace, lipschitz, L2),
+        first_larger(trace.errors, lipschitz, L2),
         _rate(trace, Euclidean(), strengths, 0),
         _centered(trace),
-        _penalty(trace, x),
-    )
+    ]
+    return _formula(trace, x, "section 3.2, √2·RG√T", total, reasons)
 
 
 def proximal_formula(trace: Trace, x: Vector, radius: float, lipschitz: float) -> Bound:
@@ -158,17 +146,15 @@ def proximal_formula(trace: Trace, x: Vector, radius: float, lipschitz: float) -
     """
     radius, lipschitz = positive("radius", radius), positive("lipschitz", lipschitz)
     strengths = lipschitz * np.sqrt(_rounds(trace)) / (math.sqrt(2) * radius)
-    return _formula(
-        trace,
-        x,
-        "section 3.3, 2√2·RG√T",
-        2 * math.sqrt(2) * radius * lipschitz * np.sqrt(_rounds(trace)),
+    reasons = [
         _comparator(trace, x, radius),
-        _gradients(trace, lipschitz, L2),
+        first_larger(trace.errors, lipschitz, L2),
         _inside(trace, radius, L2),
         _rate(trace, Euclidean(), strengths, 1),
         _proximal(trace),
-        _penalty(trace, x),
+    ]
+    return _formula(
+        trace, x, "section 3.3, 2√2·RG√T", 2 * math.sqrt(2) * radius * lipschitz * np.sqrt(_rounds(trace)), reasons
     )
 
 
@@ -203,15 +189,13 @@ def adagrad_proximal_formula(trace: Trace, x: Vector, radius: ArrayLike) -> Boun
     if isinstance(rate, DiagonalAdaGrad):
         fits = fits and not np.any(rate.offset) and not np.any(rate.beta)
         fits = fits and np.allclose(rate.scale, math.sqrt(2) * sizes, rtol=1e-9, atol=0.0)
+    reasons = [_comparator(trace, x, math.inf), outside, "" if fits else "the rate is not the one the formula is for"]
     return _formula(
         trace,
         x,
         "section 3.4, 2√2·R√Σg²",
         2 * math.sqrt(2) * np.sqrt(np.cumsum(trace.errors**2, axis=0)) @ sizes,
-        _comparator(trace, x, math.inf),
-        outside,
-        "" if fits else "the rate is not the one the formula is for",
-        _penalty(trace, x),
+        reasons,
     )
 
 
@@ -237,16 +221,13 @@ def delay_tolerant_formula(trace: Trace, x: Vector, radius: float, lipschitz: fl
         fits = fits and np.allclose(rate.scale, radius / math.sqrt(2), rtol=1e-9, atol=0.0)
         fits = fits and np.allclose(rate.offset, math.sqrt(constant), rtol=1e-9, atol=0.0)
     late = max(getattr(trace.algorithm, "delays", (0,)))
-    return _formula(
-        trace,
-        x,
-        "delay-tolerant AdaGrad",
-        np.sqrt(2 * (constant + costs)).sum(axis=1) * radius,
+    reasons = [
         _comparator(trace, x, radius, LINF),
-        _gradients(trace, lipschitz, LINF, errors=False),
+        first_larger(trace.gradients, lipschitz, LINF),
         "" if fits else "the rate is not the one the formula is for",
         "" if late <= delay else f"a gradient is {late} rounds late, more than the assumed {delay}",
-    )
+    ]
+    return _formula(trace, x, "delay-tolerant AdaGrad", np.sqrt(2 * (constant + costs)).sum(axis=1) * radius, reasons)
 
 
 def entropic_formula(trace: Trace, x: Vector, lipschitz: float) -> Bound:
@@ -264,18 +245,14 @@ def entropic_formula(trace: Trace, x: Vector, lipschitz: float) -> Bound:
     n, lipschitz = trace.points.shape[1], positive("lipschitz", lipschitz)
     squares = np.abs(trace.errors).max(axis=1) ** 2
     before = lipschitz**2 + np.concatenate([[0.0], np.cumsum(squares)[:-1]])
-    return _formula(
-        trace,
-        x,
-        "section 3.6, 2√((G² + Σ‖g‖∞²) log n)",
-        2 * np.sqrt(before * math.log(n)),
+    reasons = [
         _comparator(trace, x, math.inf),
-        _gradients(trace, lipschitz, LINF),
+        first_larger(trace.errors, lipschitz, LINF),
         _rate(trace, Entropy(), np.sqrt(before / math.log(n)), 0),
         _centered(trace),
         _inside(trace, 1.0, L1),
-        _penalty(trace, x),
-    )
+    ]
+    return _formula(trace, x, "section 3.6, 2√((G² + Σ‖g‖∞²) log n)", 2 * np.sqrt(before * math.log(n)), reasons)
 
 
 def local_norm_bound(trace: Trace, x: Vector) -> Bound:
@@ -300,18 +277,14 @@ def local_norm_bound(trace: Trace, x: Vector) -> Bound:
     least = trace.gradients.min(axis=1) / strengths
     terms = np.where((least >= 0).all(), 0.5, 1.0) * squares
     entropic = trace.initial.geometry == Entropy() and np.allclose(trace.points.sum(axis=1), 1.0)
-    found = _formula(
-        trace,
-        x,
-        "local norms",
-        np.array([r(x) for r in regularizers]),
+    reasons = [
         _comparator(trace, x, math.inf),
         "" if entropic else "the geometry is not the entropy on distributions",
         _centered(trace),
-        _penalty(trace, x),
         "" if trace.leaders is trace.points else "the algorithm takes hints",
         "" if (least >= -1).all() else f"η·g is below −1 in round {int(np.argmin(least >= -1)) + 1}",
-    )
+    ]
+    found = _formula(trace, x, "local norms", np.array([r(x) for r in regularizers]), reasons)
     return Bound(found.result, found.regularization, terms, found.void)
 
 
@@ -329,14 +302,16 @@ def strongly_convex_formula(trace: Trace, x: Vector, lipschitz: float) -> Bound:
     """
     weakest = min(added.loss.strong_convexity for added in trace.added)
     idle = not np.any(trace.initial.strength) and not np.any(trace.stages[-1].regularizer.strength)
+    reasons = [
+        _comparator(trace, x, math.inf),
+        first_larger(trace.errors, lipschitz, L2),
+        "" if weakest >= 1 else f"a loss is only {weakest:.6g}-strongly convex",
+        "" if idle else "the algorithm has a regularizer",
+    ]
     return _formula(
         trace,
         x,
         "section 3.7, (G²/2)(1 + log T)",
         positive("lipschitz", lipschitz) ** 2 / 2 * (1 + np.log(_rounds(trace))),
-        _comparator(trace, x, math.inf),
-        _gradients(trace, lipschitz, L2),
-        "" if weakest >= 1 else f"a loss is only {weakest:.6g}-strongly convex",
-        "" if idle else "the algorithm has a regularizer",
-        _penalty(trace, x),
+        reasons,
     )

@@ -6,7 +6,7 @@ from $\Psi(x_t)$ to $\Psi(x_{t+1})$. The survey's Corollary 8 counts it, and is 
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from forel.theory.geometries import Geometry
 from forel.theory.norms import DiagonalNorm, MatrixNorm, Norm
 from forel.theory.penalties import Penalty, split_penalty
 from forel.theory.regularizers import Regularizer
-from forel.validation import Strength, Vector
+from forel.validation import Strength, Vector, refuse
 
 if TYPE_CHECKING:
     from forel.theory.analysis.game import Stage
@@ -34,7 +34,7 @@ def curvature_of(penalty: Penalty | Loss) -> float | Vector:
 
     Survey: section 5
     """
-    taken = split_penalty(cast(Penalty, penalty))  # for a tangent, or a user's penalty, only the constant is used
+    taken = split_penalty(penalty)  # for a tangent, or a user's penalty, only the constant is used
     return taken.l2 + sum(other.strong_convexity for other in taken.others)
 
 
@@ -59,6 +59,8 @@ def squared_norms(initial: Regularizer, stages: Sequence["Stage"], total: float)
     rows = []
     for stage in stages:
         loss, hint = stage.added.loss, stage.added.hint
+        if np.shape(stage.strength) != np.shape(stage.regularizer.strength):
+            raise refuse("strength", stage.strength, f"one of the shape that {geometry} takes")
         losses = plus(losses, loss.curvature if isinstance(loss, Quadratic) else loss.strong_convexity)
         strengths = (before, stage.strength)
         duals = [_norm(geometry, strength, plus(losses, penalties), total).dual for strength in strengths]

@@ -86,11 +86,7 @@ def leaders(algorithm: Algorithm, initial: Regularizer, stages: Sequence["Stage"
 
 
 def suboptimality(
-    algorithm: Algorithm,
-    initial: Regularizer,
-    stages: Sequence["Stage"],
-    points: Matrix,
-    squared_norms: Vector,
+    algorithm: Algorithm, initial: Regularizer, stages: Sequence["Stage"], points: Matrix, squared_norms: Vector
 ) -> Vector:
     r"""Return $h_{0:t-1}(x_t) - \min_{x \in X} h_{0:t-1}(x)$ for t = 1, …, T + 1: 0 where that is but rounding.
 

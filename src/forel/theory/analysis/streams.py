@@ -14,15 +14,7 @@ from forel.losses import Example, Linear, Logistic, Loss, MarginLoss, Quadratic,
 from forel.theory.norms import L2, Norm
 from forel.validation import Matrix, Vector, finite, matrix, non_negative, number, positive, refuse, vector, whole
 
-__all__ = [
-    "classification",
-    "examples_from",
-    "experts",
-    "quadratics",
-    "random_linear",
-    "regression",
-    "switching",
-]
+__all__ = ["classification", "examples_from", "experts", "quadratics", "random_linear", "regression", "switching"]
 
 
 def regression(n: int, rounds: int, seed: int = 0, noise: float = 0.1) -> tuple[Example, ...]:

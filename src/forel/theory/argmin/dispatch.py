@@ -1,26 +1,25 @@
 """Dispatch an argmin to the first closed form that applies, otherwise to the solver."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from forel.theory.argmin.ball import ball
-from forel.theory.argmin.coordinatewise import coordinate
-from forel.theory.argmin.group import group
 from forel.theory.argmin.linear import affine, half_space
 from forel.theory.argmin.mirror_map import IMAGES, dual_exponent, softmax
 from forel.theory.argmin.problem import Problem, Solve
-from forel.theory.argmin.rotation import rotation
+from forel.theory.argmin.shrinkage import coordinate, group
 from forel.theory.argmin.simplex import l1_ball, simplex
 from forel.theory.argmin.solver import solver
 from forel.theory.geometries import Diagonal, Euclidean, FullMatrix, Geometry
+from forel.theory.norms import eigen, rotate
 from forel.theory.penalties import NONE, Penalty
 from forel.theory.regularizers import Regularizer
 from forel.theory.sets import FeasibleSet, Reals
-from forel.validation import Strength, Unbounded, Vector, all_finite, non_negative, vector
+from forel.validation import Matrix, Strength, Unbounded, Vector, all_finite, non_negative, vector
 
 
 def own(problem: Problem) -> Solve | None:
@@ -30,6 +29,28 @@ def own(problem: Problem) -> Solve | None:
     if solve is None or problem.groups or problem.others or not plain:
         return None
     return lambda z, strength, weight: vector("argmin(z, strength)", solve(z, strength), z.size)
+
+
+def rotation(problem: Problem) -> Solve | None:
+    r"""Plan $x = V\,\arg\min_u\ (V^\top z) \cdot u + \frac12\sum_i q_i u_i^2$ for $Q + \alpha\lambda_2 = V\mathrm{diag}(q)V^\top$.
+
+    It holds for sets that rotate into sets of their kind, and for penalties without corners.
+
+    Survey: section 3.4
+    """  # noqa: E501
+    smooth = not (np.any(problem.l1) or problem.groups or problem.others)
+    if not (problem.geometry.shape == "matrix" and smooth and problem.feasible.rotatable):
+        return None
+    l2, feasible = problem.l2, cast(Any, problem.feasible)
+
+    def solve(z: Vector, strength: Matrix, weight: float) -> Vector:
+        q, basis = eigen("strength", strength + np.diag(np.broadcast_to(weight * l2, z.size)))
+        turned = replace(problem, geometry=Diagonal(), l2=0.0, feasible=feasible.rotated(basis))
+        diagonal = next(s for plan in (coordinate, ball, half_space, affine) if (s := plan(turned)))
+        u = diagonal(rotate(basis, z), q, weight)
+        return basis @ u if np.isfinite(u).all() else u
+
+    return solve
 
 
 CLOSED_FORMS: dict[str, Callable[[Problem], Solve | None]] = {

@@ -1,13 +1,13 @@
 """All other problems: a convex program, compiled once per dimension and then called with parameters."""
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from forel import cvx
 from forel.theory.argmin.problem import Problem, Solve
-from forel.theory.penalties import ElasticNet, Penalty
+from forel.theory.penalties import ElasticNet
 from forel.theory.sets import Box
 from forel.validation import Unsupported, Vector
 
@@ -22,18 +22,22 @@ def solver(problem: Problem) -> Solve:
             f"no closed form for {problem.geometry}, {_named(problem)} over {problem.feasible}, and no solver; "
             f"{cvx.REMEDY}, or choose a combination with a closed form (docs/argmin.md lists them)"
         )
-    compiled: dict[int, tuple[Any, Any, dict[str, Any]]] = {}
+    compiled: dict[int, Program] = {}
+    other = bool(problem.groups or problem.others)
 
     def solve(z: Vector, strength: Any, weight: float) -> Vector:
         if z.size not in compiled:
             compiled[z.size] = _compile(problem, z.size)
-        program, x, parameters = compiled[z.size]
-        # The solver stops at absolute tolerances, so that the objective is divided by its size, a power of 2.
-        size = math.ldexp(1.0, math.frexp(max(np.abs(z).max(), np.max(np.abs(strength)), weight))[1])
-        parameters["z"].value = z / size
+        program, x, unit, parameters = compiled[z.size]
+        # The solver stops at absolute tolerances: it is given x in units of the size of X, and the objective in units
+        # of its own, both powers of 2. On a simplex the entropy in other units is the same but for a constant.
+        slope, strength = unit * z, strength * (unit if problem.geometry.on_simplex else unit**2)
+        penalty = unit * weight * max(np.max(problem.l1), unit * np.max(problem.l2), 1.0 if other else 0.0)
+        size = math.ldexp(1.0, math.frexp(max(np.abs(slope).max(), np.max(np.abs(strength)), penalty))[1])
+        parameters["z"].value = slope / size
         parameters["factor"].value = problem.geometry.factor(strength / size)
-        parameters["weight"].value = weight / size
-        found = cvx.solve(program, x)
+        parameters["weight"].value = unit * weight / size
+        found = unit * cvx.solve(program, x)
         # The solver's answer may be outside by a rounding, where an entropy would be infinite.
         if problem.feasible.on_simplex:
             return np.maximum(found, 0.0)
@@ -42,17 +46,35 @@ def solver(problem: Problem) -> Solve:
     return solve
 
 
-def _compile(problem: Problem, n: int) -> tuple[Any, Any, dict[str, Any]]:
+class Program(NamedTuple):
+    """A program for the point in units of a size, and its parameters."""
+
+    problem: Any
+    x: Any
+    unit: float
+    parameters: dict[str, Any]
+
+
+def _compile(problem: Problem, n: int) -> Program:
     cp = cvx.cvxpy()
+    radius = problem.feasible.largest_norm(n)
+    unit = math.ldexp(1.0, math.frexp(radius)[1]) if 0 < radius < math.inf else 1.0
     x, z, weight = cp.Variable(n), cp.Parameter(n), cp.Parameter(nonneg=True)
     shape = {"scalar": (), "diagonal": (n,), "matrix": (n, n)}[problem.geometry.shape]
     factor = cp.Parameter(shape, nonneg=problem.geometry.shape != "matrix")
     objective = z @ x + problem.geometry.expression(factor, x)
-    penalties: tuple[Penalty, ...] = (ElasticNet(problem.l1, problem.l2), *problem.groups, *problem.others)
-    for penalty in penalties:
-        objective += weight * penalty.expression(x)
-    program = cp.Problem(cp.Minimize(objective), problem.feasible.constraints(x))
-    return program, x, {"z": z, "factor": factor, "weight": weight}
+    objective += weight * ElasticNet(problem.l1, unit * problem.l2).expression(x)
+    for penalty in (*problem.groups, *problem.others):
+        objective += weight * penalty.expression(unit * x) / unit
+    limits = [_in_units(limit, unit) for limit in problem.feasible.constraints(unit * x)]
+    return Program(cp.Problem(cp.Minimize(objective), limits), x, unit, {"z": z, "factor": factor, "weight": weight})
+
+
+def _in_units(limit: Any, unit: float) -> Any:
+    """Return an equation or inequality divided by the unit; cones, which a user's set may have, stay as they are."""
+    if isinstance(limit, cvx.cvxpy().constraints.Equality):
+        return limit.expr / unit == 0
+    return limit.expr / unit <= 0 if isinstance(limit, cvx.cvxpy().constraints.Inequality) else limit
 
 
 def _named(problem: Problem) -> str:

@@ -23,8 +23,8 @@ The survey's own choices are functions with its constants: ``tuned``, ``dual_ave
 
 from forel.theory.rates.adagrad import DiagonalAdaGrad, MatrixAdaGrad, ScalarAdaGrad, sum_over_roots
 from forel.theory.rates.curvature_adaptive import CurvatureAdaptive
-from forel.theory.rates.doubling import Doubling
 from forel.theory.rates.presets import (
+    Doubling,
     adagrad_dual_averaging_rate,
     adagrad_proximal_rate,
     dual_averaging_rate,

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from forel.cvx import cvxpy
 from forel.theory.norms import L1, L2, PNorm
-from forel.theory.sets.feasible import TOLERANCE, not_rotatable
-from forel.validation import Matrix, Vector, constants, positive, refuse, vector
+from forel.theory.sets.feasible import TOLERANCE
+from forel.validation import Matrix, Unsupported, Vector, constants, positive, refuse, vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ class Ball:
     def rotated(self, basis: Matrix) -> "Ball":
         """Return the round ball around Vᵀc."""
         if not self.rotatable:
-            raise not_rotatable(self)
+            raise Unsupported(f"rotated: {self} is not rotatable; check ``rotatable`` first")
         return Ball(self.norm, self.radius, basis.T @ np.broadcast_to(self.center, basis.shape[0]))
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forel.theory.sets.feasible import TOLERANCE, FeasibleSet, not_rotatable
+from forel.theory.sets.feasible import TOLERANCE
 from forel.validation import Infeasible, Matrix, Vector, constants, positive, same_length, vector
 
 
@@ -129,10 +129,6 @@ class Box:
     def diameter(self, n: int) -> float:
         """Return the length of the diagonal."""
         return float(np.linalg.norm(np.broadcast_to(np.subtract(self.upper, self.lower), n)))
-
-    def rotated(self, basis: Matrix) -> FeasibleSet:
-        """Raise Unsupported: the image of a box is not a box."""
-        raise not_rotatable(self)
 
     def constraints(self, x: Any) -> list[Any]:
         """Return the finite bounds as cvxpy constraints."""

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from numpy.typing import ArrayLike
 
-from forel.validation import Matrix, Unsupported, Vector
+from forel.validation import Vector
 
 TOLERANCE = 1e-7  # the accuracy of points found by a solver
 
@@ -29,7 +29,7 @@ class FeasibleSet(Protocol):
 
     @property
     def rotatable(self) -> bool:
-        """Whether its image under an orthogonal matrix is of the same kind, and it can be ``rotated``."""
+        """Whether it has ``rotated(basis)``, {Vᵀx : x in the set}, which is then of the same kind."""
         ...
 
     @property
@@ -55,15 +55,6 @@ class FeasibleSet(Protocol):
         """Return a D with ‖x − y‖₂ ≤ D on the set, possibly infinite."""
         ...
 
-    def rotated(self, basis: Matrix) -> "FeasibleSet":
-        """Return {Vᵀx : x in the set}, where the set is rotatable."""
-        ...
-
     def constraints(self, x: Any) -> Sequence[Any]:
         """Return the set as cvxpy constraints on x."""
         ...
-
-
-def not_rotatable(feasible: FeasibleSet) -> Unsupported:
-    """Return the error of ``rotated`` for a set whose image would be of another kind."""
-    return Unsupported(f"rotated: {feasible} is not rotatable; check ``rotatable`` first")

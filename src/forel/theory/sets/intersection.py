@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from forel.cvx import minimize
 from forel.theory.sets.boxes import Box, Reals
-from forel.theory.sets.feasible import TOLERANCE, FeasibleSet, not_rotatable
-from forel.validation import Matrix, Unbounded, Vector, vector
+from forel.theory.sets.feasible import TOLERANCE, FeasibleSet
+from forel.validation import Unbounded, Vector, vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,10 +72,6 @@ class Intersection:
     def diameter(self, n: int) -> float:
         """Return the smallest of the members' diameters."""
         return min(m.diameter(n) for m in self.members)
-
-    def rotated(self, basis: Matrix) -> FeasibleSet:
-        """Raise Unsupported: members need not be rotatable."""
-        raise not_rotatable(self)
 
     def constraints(self, x: Any) -> list[Any]:
         """Return all members' constraints."""

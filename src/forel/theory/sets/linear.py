@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import linprog
 
-from forel.theory.sets.feasible import TOLERANCE, FeasibleSet, not_rotatable
+from forel.theory.sets.feasible import TOLERANCE
 from forel.validation import Infeasible, Matrix, Vector, frozen, matrix, number, vector
 
 
@@ -236,10 +236,6 @@ class Polyhedron:
     def diameter(self, n: int) -> float:
         """Return the diagonal of the smallest box around it."""
         return float(np.linalg.norm([self.support(e) + self.support(-e) for e in np.eye(n)]))
-
-    def rotated(self, basis: Matrix) -> FeasibleSet:
-        """Raise Unsupported: not implemented for polyhedra."""
-        raise not_rotatable(self)
 
     def constraints(self, x: Any) -> list[Any]:
         """Return Ax ≤ b and Cx = d."""

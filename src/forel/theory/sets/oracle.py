@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forel.theory.sets.feasible import TOLERANCE, FeasibleSet, not_rotatable
-from forel.validation import Matrix, Strength, Unsupported, Vector, vector
+from forel.theory.sets.feasible import TOLERANCE
+from forel.validation import Strength, Unsupported, Vector, vector
 
 __all__ = ["Oracle"]
 
@@ -64,10 +64,6 @@ class Oracle:
     def diameter(self, n: int) -> float:
         """Return ∞, as above."""
         return math.inf
-
-    def rotated(self, basis: Matrix) -> FeasibleSet:
-        """Raise Unsupported."""
-        raise not_rotatable(self)
 
     def constraints(self, x: Any) -> list[Any]:
         """Raise Unsupported: there is no program for the solver."""

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from forel.cvx import cvxpy
-from forel.theory.sets.feasible import TOLERANCE, FeasibleSet, not_rotatable
-from forel.validation import Matrix, Vector, positive, vector
+from forel.theory.sets.feasible import TOLERANCE
+from forel.validation import Vector, positive, vector
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,6 @@ class Simplex:
     def diameter(self, n: int) -> float:
         """Return √2·s, the distance between two corners."""
         return math.sqrt(2) * self.total if n > 1 else 0.0
-
-    def rotated(self, basis: Matrix) -> FeasibleSet:
-        """Raise Unsupported: the image of a simplex is not a simplex."""
-        raise not_rotatable(self)
 
     def constraints(self, x: Any) -> list[Any]:
         """Return x ≥ 0 and Σx = s."""

@@ -2,7 +2,6 @@
 
 from forel.theory.survey.beyond import BEYOND
 from forel.theory.survey.errata import ERRATA, Erratum
-from forel.theory.survey.extensions import EXTENSIONS as BESIDE
 from forel.theory.survey.figures import FIGURES
 from forel.theory.survey.lemmas import LEMMAS
 from forel.theory.survey.result import Outcome, Result
@@ -17,5 +16,5 @@ def _number(result: Result) -> tuple[bool, str, int]:
     return picture, kind if picture else "", int(number)
 
 
-EXTENSIONS: tuple[Result, ...] = (*BESIDE, *BEYOND)
+EXTENSIONS: tuple[Result, ...] = BEYOND
 RESULTS: tuple[Result, ...] = tuple(sorted((*LEMMAS, *THEOREMS, *FIGURES), key=_number))

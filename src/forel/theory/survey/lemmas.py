@@ -18,12 +18,11 @@ from forel.theory.algorithms import (
 from forel.theory.analysis import Decomposition, Trace, conjugate_lemma, play, standard_ftrl_lemma, strong_ftrl_lemma
 from forel.theory.analysis.streams import classification, quadratics
 from forel.theory.argmin import Argmin
-from forel.theory.convex import conjugate
 from forel.theory.geometries import Diagonal, Entropy, Euclidean, FullMatrix, Geometry, SquaredPNorm
 from forel.theory.norms import L2, ScaledNorm
 from forel.theory.penalties import NONE, ElasticNet, Penalty, l1, squared_l2
 from forel.theory.rates import DiagonalAdaGrad, InverseSqrt, sum_over_roots
-from forel.theory.regularizers import Regularizer
+from forel.theory.regularizers import Regularizer, conjugate
 from forel.theory.sets import Box, FeasibleSet, Reals, Simplex, l2_ball
 from forel.theory.survey.games import N, comparators, traces
 from forel.theory.survey.result import Outcome, Result, largest
@@ -286,7 +285,7 @@ def lemma_16() -> Outcome:
     return largest(outcome for pair in _changed(lambda change: (change, 0.0)) for outcome in pair)
 
 
-DECOMPOSITION, CONVEX, HERE = "forel.theory.analysis.decomposition", "forel.theory.convex", "forel.theory.survey.lemmas"
+DECOMPOSITION, HERE = "forel.theory.analysis.decomposition", "forel.theory.survey.lemmas"
 LEMMAS = (
     Result("Lemma 3", "strengths add up, norms scale by √σ", "=", "forel.theory.norms.ScaledNorm", lemma_3),
     Result("Lemma 4", "Σ a_i/√a_{1:i} ≤ 2√a_{1:n}", "≤", "forel.theory.rates.adagrad.sum_over_roots", lemma_4),
@@ -296,6 +295,6 @@ LEMMAS = (
     Result("Corollary 8", "the same with a penalty added", "≤", f"{HERE}.corollary_8", corollary_8),
     Result("Lemma 9", "strongly convex ⇔ strongly smooth conjugate", "≤", f"{HERE}.lemma_9", lemma_9),
     Result("Lemma 13", "Standard FTRL Lemma", "≤", f"{DECOMPOSITION}.standard_ftrl_lemma", lemma_13),
-    Result("Lemma 15", "∇ψ⋆ is the argmin, and Lipschitz", "≤", f"{CONVEX}.conjugate", lemma_15),
+    Result("Lemma 15", "∇ψ⋆ is the argmin, and Lipschitz", "≤", "forel.theory.regularizers.conjugate", lemma_15),
     Result("Lemma 16", "a linear change of a strongly convex function", "≤", f"{HERE}.lemma_16", lemma_16),
 )

@@ -1,28 +1,19 @@
 """Operations of compiled code only: prefetch, vectors of records and gradients, exponent bits, raw memory.
 
 Each has an equivalent of the same name in ``plain``, which uncompiled kernels use. The equivalents of those that use
-private parts of numba (``gradients``, ``prefetch``, ``memory``, ``records``, ``vectors``) can be compiled by numba:
-kernels fall back to them if an intrinsic cannot be built with the installed numba, or if the environment variable
-``FOREL_INTRINSICS`` is 0.
+private parts of numba (``memory`` and ``vectors``) can be compiled by numba: kernels fall back to them if an intrinsic
+cannot be built with the installed numba, or if the environment variable ``FOREL_INTRINSICS`` is 0.
 """
 
 import importlib
 import os
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
 from forel.learner.kernels.intrinsics import plain
 
 __all__ = ["available"]
-
-PUBLIC = {"address": ("carray", "pointer"), "exponents": ("binade", "inverse_power")}
-PRIVATE = {
-    "gradients": ("add_gradients",),
-    "prefetch": ("prefetch",),
-    "memory": ("allocate", "release"),
-    "records": ("gather_records", "load_values", "scatter_records"),
-    "vectors": ("load_lanes", "store_lanes"),
-}
 
 
 def available() -> dict[str, Any]:
@@ -33,14 +24,8 @@ def available() -> dict[str, Any]:
 @cache
 def _available(private: bool) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for home, names in {**PUBLIC, **PRIVATE}.items():
-        try:
-            if home in PRIVATE and not private:
-                raise ImportError(home)
+    for home in ("scalars", "memory", "vectors") if private else ("scalars",):
+        with suppress(ImportError, AttributeError):
             module = importlib.import_module(f"{__name__}.{home}")
-            found |= {name: getattr(module, name) for name in names}
-        except (ImportError, AttributeError):
-            if home in PUBLIC:
-                raise
-            found |= {name: plain.compiled(name) for name in names}
-    return found
+            found |= {name: getattr(module, name) for name in module.__all__}
+    return {name: found.get(name) or plain.compiled(name) for name in plain.__all__}

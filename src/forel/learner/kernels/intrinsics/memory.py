@@ -1,18 +1,19 @@
-"""Scratch memory that the compiler can assume not to alias other memory.
+"""Scratch memory that the compiler can assume not to alias other memory, and a prefetch instruction.
 
-It cannot assume that of numba's arrays: loops that read one array and write another would be compiled in two versions,
-with an alias check at run time.
+It cannot assume the former of numba's arrays: loops that read one array and write another would be compiled in two
+versions, with an alias check at run time.
 """
 
 from typing import Any
 
+from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from forel.jit.private import private
 
-__all__ = ["allocate", "release"]
+__all__ = ["allocate", "prefetch", "release"]
 
 NRTContext, populate_array = private("memory"), private("populate_array")
 
@@ -62,3 +63,19 @@ def _address_slot(builder: Any, aligned: Any) -> Any:
     """Return the location of the original address of an allocation."""
     slot = builder.gep(aligned, [cgutils.intp_t(-8)])
     return builder.bitcast(slot, cgutils.voidptr_t.as_pointer())
+
+
+@intrinsic
+def prefetch(typing_context: Any, array: Any, place: Any) -> Any:
+    """Prefetch the cache line of ``array[place]`` for writing; addresses out of bounds are allowed."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        function_type = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        function = cgutils.get_or_insert_function(builder.module, function_type, "llvm.prefetch.p0")
+        address = builder.bitcast(builder.gep(data, [arguments[1]]), byte)
+        builder.call(function, [address, word(1), word(3), word(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.uintp), codegen

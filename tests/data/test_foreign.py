@@ -6,7 +6,9 @@ import json
 import lzma
 import pickle
 import sqlite3
+import sys
 import zipfile
+from types import ModuleType
 
 import numpy as np
 import pandas as pd
@@ -119,6 +121,13 @@ def test_the_only_file_of_an_archive_is_read_as_if_it_were_plain(tmp_path):
 
 
 @pytest.mark.usefixtures("interpreted")
+def test_files_are_opened_while_another_thread_imports_zipfile(tmp_path, monkeypatch):
+    path = tmp_path / "a.vw"
+    path.write_text("1 |a b\n")
+    monkeypatch.setitem(sys.modules, "zipfile", ModuleType("zipfile"))  # as it is until its code has run
+    assert [block.labels.tolist() for block in read(path)] == [[1.0]]
+
+
 def test_a_damaged_archive_is_an_error_with_its_line(tmp_path):
     content = bytearray(archive(compress_type=zipfile.ZIP_STORED))
     content[content.index(b"\n29,1") + 1] = ord("3")  # a wrong checksum, found at the end

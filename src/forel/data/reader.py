@@ -24,7 +24,7 @@ from forel.data.sources.arriving import follow
 from forel.data.sources.detect import BINARY, LINE_FORMATS
 from forel.data.sources.files import is_url, single_sources
 from forel.data.sources.row_cache import RowCache
-from forel.data.sources.streams import broken_file, chunks, open_stream, read_errors, skip
+from forel.data.sources.streams import READ_ERRORS, broken_file, chunks, open_stream, skip
 from forel.validation import refuse
 
 __all__ = ["Reader", "names_for", "read"]
@@ -186,7 +186,7 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
     try:
         beginning = stream.peek(1 << 12) if options.format in ("auto", "csv") else b""
         form = format_of(file, options, beginning)
-    except read_errors() as wrong:
+    except READ_ERRORS as wrong:
         problems.record(broken_file(file, 1, wrong))
         yield completed_task(None, problems)
         return

@@ -10,7 +10,7 @@ from forel.data.options import ReadOptions
 from forel.data.parsers.columns import Columns
 from forel.data.problems import OTHER_ENCODING, Malformed, excerpt
 from forel.data.sources.detect import LINE_FORMATS, detect_format
-from forel.data.sources.streams import LONGEST, broken_file, read_errors, read_some, too_long
+from forel.data.sources.streams import LONGEST, READ_ERRORS, broken_file, read_some, too_long
 
 __all__ = ["distinct_names", "format_of", "number_columns", "read_header", "separator_of"]
 
@@ -162,7 +162,7 @@ def _first_row(stream: Any, separator: str, file: str, limit: int) -> tuple[list
         raise refused(f"a header of column names in UTF-8; {OTHER_ENCODING}") from None
     except csv.Error as wrong:
         raise refused(f"a header of column names ({wrong}); give the separator (--separator)") from None
-    except read_errors() as wrong:
+    except READ_ERRORS as wrong:
         raise broken_file(file, 1, wrong) from wrong
     if b"\0" in b"".join(lines):
         remedy = "encoding='utf-16-le' (--encoding) reads UTF-16 without a byte order mark"

@@ -3,7 +3,6 @@
 import codecs
 import io
 import os
-import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -11,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from types import SimpleNamespace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +25,7 @@ from forel.data.sources.workbook import sheet_bytes
 from forel.validation import refuse
 
 __all__ = [
-    "Chunk", "buffered", "chunk_task", "chunk_tasks", "chunks", "count", "is_plain", "open_stream", "read_errors",
+    "READ_ERRORS", "Chunk", "buffered", "chunk_task", "chunk_tasks", "chunks", "count", "is_plain", "open_stream",
     "skip",
 ]  # fmt: skip
 
@@ -39,6 +38,7 @@ MARKS = (
 NEWLINE, BUFFER = 10, 1 << 17
 PIECE = 1 << 16  # bytes that are counted at a time
 Cut = Callable[[NDArray[np.uint8], int, bool], tuple[int, int]]
+READ_ERRORS = (OSError, EOFError, zlib.error)  # what reading a damaged file raises
 LONGEST = 1 << 26  # default maximum length of a line in bytes
 
 
@@ -85,18 +85,18 @@ def open_stream(source: Any, encoding: str | None = None) -> Iterator[Any]:
 class _Unzipped:
     """The bytes of a file in a ZIP archive; a wrong checksum is an error of every read after it."""
 
-    def __init__(self, file: Any) -> None:
-        self._file, self._wrong = file, list[Exception]()
+    def __init__(self, read: Callable[[int], bytes], bad_file: type[Exception]) -> None:
+        self._read, self._bad_file, self._wrong = read, bad_file, list[Exception]()
 
     def __call__(self, size: int) -> bytes:
         """Return at most ``size`` bytes; none at the end."""
         if self._wrong:
             raise self._wrong[0]
         try:
-            return bytes(self._file.read1(size))
-        except read_errors() as wrong:
-            self._wrong.append(wrong)
-            raise
+            return bytes(self._read(size))
+        except (*READ_ERRORS, self._bad_file) as wrong:
+            self._wrong.append(zlib.error(str(wrong)) if isinstance(wrong, self._bad_file) else wrong)
+            raise self._wrong[0] from None
 
 
 def _unpacked(raw: Any) -> Callable[[int], bytes] | None:
@@ -108,9 +108,9 @@ def _unpacked(raw: Any) -> Callable[[int], bytes] | None:
         archive = ZipFile(raw)
         files = [one for one in archive.infolist() if not one.is_dir() and not one.filename.startswith("__MACOSX/")]
         if "xl/workbook.xml" in archive.namelist():
-            return sheet_bytes(raw)
+            return _Unzipped(sheet_bytes(raw), BadZipFile)
         if len(files) == 1:
-            return _Unzipped(archive.open(files[0]))
+            return _Unzipped(cast(Any, archive.open(files[0])).read1, BadZipFile)
     except (BadZipFile, OSError, RuntimeError):  # damaged, a pipe, or encrypted
         pass
     if raw.seekable():
@@ -124,7 +124,7 @@ def is_utf8(encoding: str) -> bool:
 
 
 def _first_bytes(stream: Any) -> bytes:
-    with suppress(*read_errors()):  # which reading raises again
+    with suppress(*READ_ERRORS):  # which reading raises again
         return bytes(stream.peek(4)[:4])
     return b""
 
@@ -209,17 +209,13 @@ class _Gunzipped:
                 continue
             if not data:
                 raise EOFError("the end of the compressed file is missing")
-            found = bytes(self._member.decompress(data, size))
+            try:
+                found = bytes(self._member.decompress(data, size))
+            except self._zlib.error as wrong:
+                raise zlib.error(str(wrong)) from None
             self._rest = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
             if found:
                 return found
-
-
-def read_errors() -> tuple[type[Exception], ...]:
-    """Return the exceptions that reading a damaged file may raise."""
-    isal, archives = sys.modules.get("isal.isal_zlib"), sys.modules.get("zipfile")
-    more = *(() if isal is None else (isal.error,)), *(() if archives is None else (archives.BadZipFile,))
-    return OSError, EOFError, zlib.error, *more
 
 
 @contextmanager
@@ -387,7 +383,7 @@ def _fill(stream: Any, view: memoryview, n: int) -> tuple[int, Exception | None]
             n += got
             if getattr(stream, "paused", False) and last_line_end(np.frombuffer(view, np.uint8), n):
                 break  # the writer may wait for the answer to these lines
-    except read_errors() as problem:
+    except READ_ERRORS as problem:
         return n, problem
     return n, None
 

@@ -4,9 +4,11 @@ import json
 import os
 import subprocess
 import sys
+from types import ModuleType
 
 import pytest
 
+from forel.jit import disabled
 from forel.jit.private import EXTENSIONS, NAMES
 
 REMOVE = """
@@ -65,3 +67,9 @@ def test_functions_are_compiled_without_a_private_name(name, tmp_path):
 @pytest.mark.parametrize("name", OF_KERNELS)
 def test_models_learn_without_a_private_name(name, tmp_path):
     assert result(LEARN, name, tmp_path) == pytest.approx(result(LEARN, "", tmp_path), rel=1e-6)
+
+
+def test_numba_may_be_imported_by_another_thread(monkeypatch):
+    monkeypatch.setitem(sys.modules, "numba.core.config", ModuleType("config"))  # as it is until its code has run
+    monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
+    assert not disabled()

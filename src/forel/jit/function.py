@@ -32,9 +32,10 @@ def disabled() -> bool:
     >>> disabled()
     False
     """
-    config = sys.modules.get("numba.core.config")
-    if config is not None:
-        return bool(config.DISABLE_JIT)
+    # A module that another thread imports stands in sys.modules before its code has run.
+    found = getattr(sys.modules.get("numba.core.config"), "DISABLE_JIT", None)
+    if found is not None:
+        return bool(found)
     try:
         return bool(int(os.environ.get("NUMBA_DISABLE_JIT", "0")))
     except ValueError:  # numba warns and compiles

@@ -87,6 +87,35 @@ def test_a_sentence_is_rounded_to_the_safe_side():
         assert swapped.interval() == pytest.approx((-high, -low), abs=1e-12)
 
 
+@pytest.mark.parametrize("kind", ["relative", "log"])
+def test_the_sentence_says_when_totals_point_the_other_way(kind):
+    """A is better on most rows by a little, and far worse on a few, which dominate sums and no average over rows."""
+    rng, n = np.random.default_rng(4), 3000
+    a, b = rng.uniform(0.1, 0.2, n), rng.uniform(0.4, 0.5, n)
+    a[::50] = 1e4
+    w = rng.choice([0.0, 0.5, 2.0], n)
+    compared = Comparison(kind)
+    for part in np.array_split(np.arange(n), 5):
+        compared.add(a[part], b[part], w[part])
+    total = [float((w * each).sum() / w.sum()) for each in (a, b)]
+    assert total[0] > total[1]
+    assert compared.better == "A"
+    said, found = compared.sentence("old", "new"), compared.to_json()
+    assert said.startswith("old is better than new by ")
+    clause = re.search(r"rows; but new has the smaller average loss, ([\d.,]+) against ([\d.,]+), ", said)
+    assert [float(one.replace(",", "")) for one in clause.groups()] == pytest.approx(total[::-1], rel=1e-5)
+    assert (found["loss_a"], found["loss_b"]) == pytest.approx(total)
+    assert (found["better"], found["smaller_average_loss"]) == ("A", "B")
+    agreeing = Comparison(kind)
+    agreeing.add(b, b + 1)
+    assert "but" not in agreeing.sentence()
+    # A state of version 0.2.0 has no totals, so that nothing is said of them.
+    old = Comparison(kind)
+    old.restore(compared.state[:-2])
+    assert "but" not in old.sentence("old", "new")
+    assert (old.better, old.smaller_loss) == ("A", None)
+
+
 def test_equal_models_are_not_told_apart_and_labels_of_probability_0_refute():
     compared = Comparison()
     compared.add(np.full(1000, 0.4), np.full(1000, 0.4))

@@ -121,6 +121,10 @@ def test_importances_are_honoured_by_every_side(tmp_path):
     assert low < means[1] - means[0] < high
     assert found.comparison.rows == (w > 0).sum()
     assert "per unit of importance in log-loss" in str(found)
+    assert {rows[one.row]["w"] for one in found.rows} == {0.5, 2.0, 8.0}  # rows of importance 0 do not count
+    assert forel.compare(np.where(w > 0, a, 0.9), b, path, **options).to_json() == {
+        **found.to_json(), "slices": {}, "features_moved": []
+    }  # fmt: skip
     by_site = {one.value: one.rows for one in found.slices["site"]}
     assert by_site == {f"s{k}": sum(r["w"] > 0 for r in rows if r["site"] == f"s{k}") for k in range(5)}
     site, most = np.array([row["site"] for row in rows]), math.log(99)
@@ -160,6 +164,12 @@ def test_numbers_are_compared_without_a_range_of_labels():
     low, high = found.comparison.interval()
     assert low < relative.mean() < high
     assert forel.compare(near, far, labels * 1.0, loss="absolute").comparison.better == "A"
+    few = np.arange(4000) % 100 == 0
+    often = forel.compare(np.where(few, far + 1e9, near), far, labels)
+    means = [float(np.square(labels - p).mean() / 2) for p in (np.where(few, far + 1e9, near), far)]
+    assert (often.comparison.better, often.losses) == ("A", pytest.approx(means))
+    assert "; but B has the smaller average loss, " in str(often)
+    assert often.to_json()["sentence"] == str(often)
 
 
 @pytest.mark.parametrize(

@@ -75,9 +75,10 @@ def compare(
         say(f"{found}.", err=False)
         each = (f"{name} {number_text(mean, decimals=4)}" for name, mean in zip(names, found.losses, strict=True))
         say(f"Average loss: {', '.join(each)}.", err=False)
+        of = "" if found.comparison.kind == "log" else ", as a part of the sum of both losses"
         for column, values in found.slices.items():
             rows = ([one.value, f"{one.rows:,}", signed(one.low), signed(one.high)] for one in values)
-            print_table([column, "rows", "from", "to"], rows, f"by how much {names[0]} is better")
+            print_table([column, "rows", "from", "to"], rows, f"by how much {names[0]} is better{of}")
         if differing := [row for row in found.rows if row.a != row.b]:
             moved = ([f"{row.row + 1:,}", *map(number_text, (row.label, row.a, row.b))] for row in differing)
             print_table(["row", "label", *names], moved, "predictions that differ most", left=0)

@@ -5,7 +5,7 @@ Two statements, for any stream, without independence or stationarity:
 1. of the average over rows, by importance, of $E[d_t|past]$, with $d_t$ the loss of B minus that of A, a confidence
    sequence (:mod:`forel.evidence.means`). Importances must be known before labels. For log-loss, d is the difference of
    losses of probabilities within [0.01, 0.99]. For other losses it is the difference divided by the sum, which needs no
-   range of labels;
+   range of labels. Sums of losses may point the other way, as rows of large losses dominate them: sentences say so;
 2. of log-loss, if labels had B's probabilities, the total loss of B would ever be log(1/α) larger than that of A with a
    probability of at most α: the likelihood ratio is a martingale then (Ville). It needs no bound on losses.
 """
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from forel.evidence.means import COLUMNS, MeanSequence, finite_rows
-from forel.markup import counted
+from forel.markup import counted, number_text
 from forel.validation import refuse
 
 __all__ = ["Comparison", "Kind", "least_and_largest"]
@@ -26,7 +26,12 @@ Kind = Literal["log", "relative"]
 EPSILON = 0.01  # least probability of labels in comparisons of log-loss
 LEAST, LARGEST = -math.log1p(-EPSILON), -math.log(EPSILON)
 INFINITE = 1e9  # nats, in place of the loss of a label whose probability was 0
-MEAN, DECIDED, RATIO, REFUTED = slice(COLUMNS), slice(COLUMNS, COLUMNS + 2), COLUMNS + 2, slice(COLUMNS + 3, None)
+DIFFERENCES = {
+    "log": "log-loss of b - log-loss of a, of probabilities within 0.01 and 0.99",
+    "relative": "(loss of b - loss of a) / (loss of a + loss of b) of each row, averaged by importance",
+}
+MEAN, DECIDED, RATIO = slice(COLUMNS), slice(COLUMNS, COLUMNS + 2), COLUMNS + 2
+REFUTED, TOTALS = slice(COLUMNS + 3, COLUMNS + 5), slice(COLUMNS + 5, None)
 
 
 def least_and_largest(low: float, high: float, unit: float = 1.0) -> tuple[str, str]:
@@ -68,8 +73,8 @@ class Comparison:
         self.largest_difference = most = LARGEST - LEAST if kind == "log" else 1.0
         self._means = MeanSequence(-most, most, level)
         # Sums of d; the first row that decided, and for which model, 1 or −1; Σ (loss of B − loss of A); the rows at
-        # which the probabilities of A and of B were refuted.
-        self.state = np.zeros(COLUMNS + 5)
+        # which the probabilities of A and of B were refuted; Σ wa and Σ wb of the losses as they are.
+        self.state = np.zeros(COLUMNS + 7)
         self._means.state = self.state[None, MEAN]
 
     def add(self, losses_a: ArrayLike, losses_b: ArrayLike, importance: ArrayLike | None = None) -> None:
@@ -81,12 +86,13 @@ class Comparison:
             if not (each >= 0).all():
                 row = int(np.argmin(each >= 0))
                 raise refuse(f"row {row} of {name}", float(each[row]), "a loss of at least 0")
-        if importance is not None:
-            w = finite_rows("importance", importance, a.size)
-            a, b, importance = a[w != 0], b[w != 0], w[w != 0]
+        w = np.ones(a.size) if importance is None else finite_rows("importance", importance, a.size)
+        a, b, w = a[w != 0], b[w != 0], w[w != 0]
+        totals = np.column_stack([self.state[TOTALS], (w * a, w * b)])
+        self.state[TOTALS] = np.cumsum(totals, axis=1)[:, -1]  # in order, whatever the blocks
         if self.kind == "log":
             self._follow_ratio(np.minimum(b, INFINITE) - np.minimum(a, INFINITE))
-        for sums in self._means.follow(self.differences(a, b), weights=importance):
+        for sums in self._means.follow(self.differences(a, b), weights=w):
             decided = self.state[DECIDED]
             if not decided[0] and (found := self._means.proves(np.abs(sums.total), sums)).any():
                 first = int(np.argmax(found))
@@ -108,6 +114,11 @@ class Comparison:
             if not refuted[k] and reached.any():
                 refuted[k] = self.rows + 1 + int(np.argmax(reached))
         self.state[RATIO] = ratio[-1]
+
+    def restore(self, state: NDArray[np.float64]) -> None:
+        """Continue with the state of another one; average losses are unknown with that of version 0.2.0."""
+        self.state[:] = np.nan
+        self.state[: state.size] = state
 
     @property
     def rows(self) -> int:
@@ -141,6 +152,18 @@ class Comparison:
         of_a, of_b = self.state[REFUTED]
         return int(of_a) or None, int(of_b) or None
 
+    @property
+    def losses(self) -> tuple[float, float]:
+        """The average losses of A and of B, per unit of importance, without bounds."""
+        of_a, of_b = (self.state[TOTALS] / (self._means.sums.weight[0] or math.nan)).tolist()
+        return of_a, of_b
+
+    @property
+    def smaller_loss(self) -> Literal["A", "B"] | None:
+        """The model of the smaller average loss, which need not be the better one; None if they are equal."""
+        of_a, of_b = self.losses
+        return "A" if of_a < of_b else "B" if of_b < of_a else None
+
     def log_e_values(self) -> tuple[float, float]:
         """Return the logarithms of the e-values for A, and for B, being better: of evidence against no difference."""
         sums = self._means.sums
@@ -150,7 +173,8 @@ class Comparison:
     def sentence(self, a: str = "A", b: str = "B") -> str:
         """Return what is shown; numbers are rounded to the safe side."""
         low, high = self.interval()
-        unit, of = 100.0, f" % of the sum of their losses, averaged {'by importance' if self.weighted else 'over rows'}"
+        over = "by importance" if self.weighted else "over rows"
+        unit, of = 100.0, f" % of the sum of their losses on a row, averaged {over}"
         if self.kind == "log":
             per = "unit of importance" if self.weighted else "row"
             unit, of = 1.0, f" per {per} in log-loss (probabilities within 0.01 and 0.99)"
@@ -169,6 +193,10 @@ class Comparison:
             least, largest = least_and_largest(*ends, unit)
             said = f"{names[0]} is better than {names[1]} by {least} to {largest}{always}"
             said += f"; decided after {counted(first or self.rows, 'row')}"
+            if self.better != self.smaller_loss is not None:
+                smaller, larger = map(number_text, sorted(self.losses))
+                why = "without these limits" if self.kind == "log" else "which rows of large losses dominate"
+                said += f"; but {names[1]} has the smaller average loss, {smaller} against {larger}, {why}"
         refuted = [
             f"The probabilities of {name} are refuted after {counted(row, 'row')}"
             for name, row in zip((a, b), self.refuted_after, strict=True)
@@ -182,7 +210,9 @@ class Comparison:
         refuted_a, refuted_b = self.refuted_after
         for_a, for_b = self.log_e_values()
         return {
-            "kind": self.kind, "level": self.level, "rows": self.rows, "better": self.better, "low": low, "high": high,
-            "decided_after": self.decided_after, "log_e_value_a": for_a, "log_e_value_b": for_b,
+            "kind": self.kind, "difference": DIFFERENCES[self.kind], "level": self.level, "rows": self.rows,
+            "better": self.better, "low": low, "high": high,
+            "decided_after": self.decided_after, "loss_a": self.losses[0], "loss_b": self.losses[1],
+            "smaller_average_loss": self.smaller_loss, "log_e_value_a": for_a, "log_e_value_b": for_b,
             "a_refuted_after": refuted_a, "b_refuted_after": refuted_b,
         }  # fmt: skip

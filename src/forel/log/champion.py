@@ -238,7 +238,7 @@ class Contest:
         seen[:] = np.unpackbits(arrays["seen"], count=seen.size)
         new._restart()
         for name, one in new.comparisons.items():
-            one.state[...] = arrays[f"against.{name}"]
+            one.restore(arrays[f"against.{name}"])
         return new
 
 

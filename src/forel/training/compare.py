@@ -73,7 +73,6 @@ class Compared:
     ----------
     comparison : the evidence
     names : of the two
-    losses : the average loss of each, per unit of importance
     curve : rows, and the ends of the interval after them
     slices : for each column, the values with the most rows
     rows, features : those that moved most; features where both are models with names or columns
@@ -81,11 +80,15 @@ class Compared:
 
     comparison: Comparison
     names: tuple[str, str] = ("A", "B")
-    losses: tuple[float, float] = (0.0, 0.0)
     curve: list[tuple[int, float, float]] = field(default_factory=list)
     slices: dict[str, list[SliceDifference]] = field(default_factory=dict)
     rows: list[RowChange] = field(default_factory=list)
     features: list[FeatureChange] = field(default_factory=list)
+
+    @property
+    def losses(self) -> tuple[float, float]:
+        """The average loss of each, per unit of importance."""
+        return self.comparison.losses
 
     def __str__(self) -> str:
         return self.comparison.sentence(*self.names)
@@ -103,7 +106,7 @@ class Compared:
         """Return everything as JSON values."""
         return {
             "sentence": str(self), "a": self.names[0], "b": self.names[1], **self.comparison.to_json(),
-            "loss_a": self.losses[0], "loss_b": self.losses[1], "curve": self.curve,
+            "curve": self.curve,
             "slices": {column: [one._asdict() for one in values] for column, values in self.slices.items()},
             "rows_moved": [one._asdict() for one in self.rows],
             "features_moved": [one._asdict() for one in self.features],
@@ -137,7 +140,7 @@ class _Rows(NamedTuple):
     importance: Floats
     values: NDArray[Any]
 
-    def part(self, some: slice) -> "_Rows":
+    def part(self, some: Any) -> "_Rows":
         return _Rows(*(each[..., some] for each in self))
 
 
@@ -211,31 +214,30 @@ def _compared(
 ) -> Compared:
     most = comparison.largest_difference
     groups = [(Values(), MeanSequence(-most, most, comparison.level, MOST + 1)) for _ in columns]
-    totals, curve, moved, first = np.zeros(3), list[tuple[int, float, float]](), np.zeros((0, 4)), 0
+    curve, moved, first = list[tuple[int, float, float]](), np.zeros((0, 4)), 0
     for mine, theirs in _aligned(a, b):
-        size, w = mine.losses.size, mine.importance
-        some = w > 0
-        totals += w.sum(), *(float(w[some] @ each.losses[some]) for each in (mine, theirs))
-        ends = np.append(MARKS[np.searchsorted(MARKS, first + 1) : np.searchsorted(MARKS, first + size)] - first, size)
-        for start, end in pairwise((0, *ends.tolist())):
-            comparison.add(mine.losses[start:end], theirs.losses[start:end], w[start:end])
-            if first + end in MARKS and comparison.rows:
+        some = np.flatnonzero(mine.importance > 0)  # others do not count
+        numbers, before, first = first + some, comparison.rows, first + mine.losses.size
+        mine, theirs = mine.part(some), theirs.part(some)
+        marks = MARKS[np.searchsorted(MARKS, before + 1) : np.searchsorted(MARKS, before + some.size)] - before
+        for start, end in pairwise((0, *marks.tolist(), some.size)):
+            part = slice(start, end)
+            comparison.add(mine.losses[part], theirs.losses[part], mine.importance[part])
+            if comparison.rows in MARKS:
                 curve.append((comparison.rows, *comparison.interval()))
-        rows = np.stack([np.arange(first, first + size), mine.predictions, theirs.predictions, mine.labels], axis=1)
+        rows = np.stack([numbers, mine.predictions, theirs.predictions, mine.labels], axis=1)
         moved = np.concatenate([moved, rows])
         moved = moved[np.argsort(-np.abs(moved[:, 2] - moved[:, 1]), kind="stable")[:SHOWN]]
-        for (numbers, means), values in zip(groups, mine.values if len(mine.values) else theirs.values, strict=False):
-            means.add(comparison.differences(mine.losses, theirs.losses), numbers.codes(values), w)
-        first += size
+        for (words, means), values in zip(groups, mine.values if len(mine.values) else theirs.values, strict=False):
+            means.add(comparison.differences(mine.losses, theirs.losses), words.codes(values), mine.importance)
     if not comparison.rows:
         what = "only rows of importance 0" if first else "no rows"
         raise refuse("source", what, "rows with labels")
     if not curve or curve[-1][0] != comparison.rows:
         curve.append((comparison.rows, *comparison.interval()))
-    mean_a, mean_b = (totals[1:] / totals[0]).tolist()
     rows_moved = [RowChange(int(row), *numbers) for row, *numbers in moved.tolist()]
     tables = {column: _slices(*group) for column, group in zip(columns, groups, strict=True)}
-    return Compared(comparison, names, (mean_a, mean_b), curve, tables, rows_moved)
+    return Compared(comparison, names, curve, tables, rows_moved)
 
 
 def _slices(values: Values, means: MeanSequence) -> list[SliceDifference]:

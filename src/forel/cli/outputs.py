@@ -33,7 +33,7 @@ from forel.training.history import History, certificate_values, mixture_weights
 from forel.training.metrics import Totals
 from forel.training.model import Model, save
 from forel.training.progress import Progress, size_of, watching
-from forel.training.result import mixture_sentence, scores, time_sentence
+from forel.training.result import best_sentence, mixture_sentence, scores, time_sentence
 from forel.validation import refuse
 
 __all__ = [
@@ -57,11 +57,12 @@ HEADER = ("average", "since", "rows", "features")
 
 
 class Saved(NamedTuple):
-    """Where a model was written, the error if it is not the given path, and the choice of a model to serve."""
+    """Where a model was written, the error if it is not the given path, and what was chosen to be written."""
 
     path: str | None
     problem: Exception | None = None
     choice: ServingChoice | None = None
+    best: str | None = None
 
     def check(self) -> None:
         """Raise the error, if there is one."""
@@ -74,7 +75,8 @@ def save_model(trained: Model, path: str | None, serving: bool = False, best: bo
     if path is None:
         return Saved(None)
     try:
-        return Saved(path, choice=_save(trained, path, serving, best))
+        said = best_sentence(trained) if best and not serving else None
+        return Saved(path, choice=_save(trained, path, serving, best), best=said)
     except ValueError as error:
         return Saved(None, error)
     except OSError as error:
@@ -311,6 +313,7 @@ def print_summary(trained: Model, saved: Saved, certified: bool, as_json: bool, 
             **({} if run.statements is None else run.statements.to_json()),
             "malformed": run.problems.count,
             **({} if choice is None else {"serving": str(choice)}),
+            **({} if saved.best is None else {"best": saved.best}),
             "model": saved.path,
         }
         print_json(content, stderr)
@@ -338,6 +341,8 @@ def print_summary(trained: Model, saved: Saved, certified: bool, as_json: bool, 
     print_problems(run.problems)
     if choice is not None:
         say(f"Serving: {choice}.", stderr)
+    if saved.best is not None:
+        say(f"Best setting: {saved.best}.", stderr)
     if saved.path is not None:
         say(f"Model: {saved.path}", stderr)
     say_where_terms_are(stderr)

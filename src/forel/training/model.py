@@ -45,6 +45,7 @@ __all__ = ["Inspection", "Model", "as_model", "load", "save"]
 
 METRICS = ("auc", "auc_se", "calibration", "accuracy", "rmse", "mae", "r2", "deviance")
 SHOWN = 6  # columns or classes
+MEASURED = "report", "holdout", "final", "certificate", "interval"  # of the rows of training
 NOT_HASHED = (
     "got a scikit-learn estimator or a river model with columns of its own, expected one of hashed names; "
     "forel.load(path).predict_many(rows) predicts frames, dicts or arrays"
@@ -468,8 +469,14 @@ class Model:
                 os.unlink(self.training.checkpoint)
 
     def best(self) -> "Model":
-        """Return the model of the best setting alone; itself if there is one setting only."""
-        return self if self.learner.guarantee() is None else replace(self, learner=self.learner.select_setting())
+        """Return the model of the best setting alone, without what was measured of the mixture; itself if it is one.
+
+        Experts on curves do not learn alone: :func:`forel.training.result.best_sentence` has the losses of both.
+        """
+        if self.learner.guarantee() is None:
+            return self
+        extra = {name: value for name, value in self.extra.items() if name not in MEASURED}
+        return replace(self, learner=self.learner.select_setting(), extra=extra)
 
     def of_key(self, key: str) -> "Model":
         """Return the model of one key, if there is one for each, as :func:`forel.train` with ``by`` trains them."""

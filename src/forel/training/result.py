@@ -19,7 +19,7 @@ from forel.training.row_sample import ColumnSpread, auc_warning, leak_warning
 from forel.training.slices import SliceTable
 from forel.training.statements import Statements
 
-__all__ = ["Evaluation", "Score", "Training", "mixture_sentence", "scores", "time_sentence", "verdict"]
+__all__ = ["Evaluation", "Score", "Training", "best_sentence", "mixture_sentence", "scores", "time_sentence", "verdict"]
 
 
 MIN_ROWS, WORSE = 100, 0.2  # rows to compare two models on, and by which fraction of the loss one is worse
@@ -189,6 +189,19 @@ def mixture_sentence(trained: Any) -> str | None:
     # A model that was trained before has learned from other rows too.
     fewer = f"; the scores above are about the {counted(trained.report.rows, 'row')} of this run"
     return f"{proved}{fewer if proved.rounds != trained.report.rows else ''}"
+
+
+def best_sentence(trained: Any) -> str | None:
+    """Return what :meth:`forel.training.model.Model.best` chooses, and what that costs; None for one setting."""
+    learner = trained.learner
+    if learner.guarantee() is None:
+        return None
+    names, averages, chosen = learner.names, learner.averages, learner.best
+    whole = learner.loss / (learner.mixture.ledger.total_importance or 1.0)
+    own, mixed, least = (number_text(loss, decimals=6) for loss in (averages[chosen], whole, averages.min()))
+    said = f"{names[chosen]} alone, whose progressive loss was {own}; that of the mixture was {mixed}"
+    first = int(np.argmin(averages))
+    return said if first == chosen else f"{said}, and of its best expert, {names[first]}, which is not written, {least}"
 
 
 def verdict(report: Report) -> str | None:

@@ -13,13 +13,20 @@ from forel.learner.learner import Learner
 __all__ = ["ColumnCurve", "Curves", "PairSpread", "column_curves", "ends", "short"]
 
 Array = NDArray[np.float64]
+FORMULA = (
+    "margin = constant + for each column alone(x), linear between knots and beyond them by slope for half of their "
+    "range, or missing + for each category of the row its weight + for each pair grid(u, v), bilinear in u and v, or 0 "
+    "if one is missing; u of a column is the number of the knot, from 0, linear between knots and constant beyond, "
+    "times (rows of grid - 1) / (knots of the column - 1); u of a category is 1"
+)
 
 
 @dataclass(frozen=True)
 class ColumnCurve:
     """What a column adds to a margin, linear between knots: with pairs, on average over the knots of the other columns.
 
-    ``spread`` is the standard deviation of ``values`` over the knots, ``missing`` what a missing value adds.
+    ``spread`` is the standard deviation of ``values`` over the knots, ``missing`` what a missing value adds, ``alone``
+    what the column adds at its knots without pairs, and ``slope`` what a unit of it adds beyond them.
     """
 
     column: str
@@ -27,6 +34,8 @@ class ColumnCurve:
     values: tuple[float, ...]
     missing: float
     spread: float
+    alone: tuple[float, ...]
+    slope: float
 
     @property
     def centered(self) -> tuple[float, ...]:
@@ -40,7 +49,8 @@ class PairSpread:
     """Two columns or categories, and the standard deviation of what they add together over the grid of their knots.
 
     ``values`` has a row for each of ``first_knots``, beyond what the two add by themselves: means over the knots of a
-    column are 0. Knots of a category are None: it is absent, where values are 0, then present.
+    column are 0. Knots of a category are None: it is absent, then present. ``grid`` has what the
+    pair adds with these means: as values, it is bilinear in the numbers of knots, and not in the columns.
     """
 
     first: str
@@ -49,6 +59,7 @@ class PairSpread:
     first_knots: tuple[float, ...] | None
     second_knots: tuple[float, ...] | None
     values: tuple[tuple[float, ...], ...]
+    grid: tuple[tuple[float, ...], ...]
 
     @property
     def labels(self) -> tuple[list[str], list[str]]:
@@ -62,11 +73,14 @@ class PairSpread:
 
 @dataclass(frozen=True)
 class Curves:
-    """Curves and pairs of one expert, those of the largest spread first."""
+    """Curves and pairs of one expert, those of the largest spread first; ``formula`` says how they add up."""
 
     expert: str
     columns: tuple[ColumnCurve, ...]
     pairs: tuple[PairSpread, ...]
+    constant: float
+    categories: dict[str, float]
+    formula: str = FORMULA
 
     def plot(self, top: int = 12, pairs: int = 4) -> Any:
         """Plot the first curves, around their means, and the first pairs as heat maps; return matplotlib's figure."""
@@ -121,7 +135,7 @@ def column_curves(learner: Learner, name: Callable[[int], str], top: int = 20) -
     weights = experts.weights_at(np.arange(curves.width))[:, best]
     slots = np.concatenate((curves.columns, curves.categories)).tolist()
     # What pairs add on average over the knots of the other column belongs to curves, which are of all rows then.
-    start, pairs, curve = curves.single, [], [np.zeros(int(size)) for size in curves.sizes]
+    start, pairs, curve = curves.single, list[PairSpread](), [np.zeros(int(size)) for size in curves.sizes]
     for (a, b), shape in zip(curves.pairs.tolist(), curves.grids.tolist(), strict=True):
         grid: Array = np.zeros((shape[0] + 1, shape[1] + 1))
         grid[1:, 1:] = weights[start : start + shape[0] * shape[1]].reshape(shape)
@@ -131,25 +145,26 @@ def column_curves(learner: Learner, name: Callable[[int], str], top: int = 20) -
             if element < len(curve):
                 size = curve[element].size
                 curve[element] += np.interp(np.arange(size), np.linspace(0, size - 1, added.size), added)
-        grid += mean - rows[:, None] - along
+        whole, grid = grid, grid + (mean - rows[:, None] - along)
         axes = _coarse(curves, a, shape[0]), _coarse(curves, b, shape[1])
-        pairs.append(
-            PairSpread(name(slots[a]), name(slots[b]), float(grid.std()), *axes, tuple(map(tuple, grid.tolist())))
-        )
+        tables = (tuple(map(tuple, one.tolist())) for one in (grid, whole))
+        pairs.append(PairSpread(name(slots[a]), name(slots[b]), float(grid.std()), *axes, *tables))
         start += shape[0] * shape[1]
     ends, columns, start = np.cumsum(curves.sizes), [], 1
     for k, (stop, size) in enumerate(zip(ends.tolist(), curves.sizes.tolist(), strict=True)):
         knots, own = curves.knots[stop - size : stop], weights[start : start + size + 2]
         reach = knots[-1] - knots[0]
-        values = own[0] * ((knots - knots[0]) / (reach or 1.0) - 0.5) + own[1:-1]
-        values += curve[k]
-        given = tuple(knots.tolist()), tuple(values.tolist()), float(own[-1])
-        columns.append(ColumnCurve(name(slots[k]), *given, float(values.std())))
+        slope = own[0] / (reach or 1.0)
+        alone = slope * (knots - knots[0]) - own[0] / 2 + own[1:-1]
+        values = alone + curve[k]
+        given = tuple(knots.tolist()), tuple(values.tolist()), float(own[-1]), float(values.std())
+        columns.append(ColumnCurve(name(slots[k]), *given, tuple(alone.tolist()), float(slope)))
         start += size + 2
     columns.sort(key=lambda one: -one.spread)
     pairs = [one for one in pairs if one.spread > 0]  # none of an expert without pairs
     pairs.sort(key=lambda one: -one.spread)
-    return Curves(experts.names[best], tuple(columns), tuple(pairs[:top]))
+    categories = {name(slot): float(weights[start + k]) for k, slot in enumerate(curves.categories.tolist())}
+    return Curves(experts.names[best], tuple(columns), tuple(pairs[:top]), float(weights[0]), categories)
 
 
 def short(value: float) -> str:

@@ -1,6 +1,7 @@
 """The certificate of a run: the best of its passes over the same rows, in a checkpoint too."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,25 +10,33 @@ import forel
 from forel.learner.certify import CertificateSums
 from forel.learner.learner import Learner
 from forel.learner.settings import Settings
-from forel.training.run_certificate import RunCertificate
+from forel.training.run_certificate import CertificateOfRun
 from tests.fuzz import oracle
 from tests.learner.test_dual import N, stream
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
 
+def certificate_of(model, rows, loss):
+    """The certificate of a run whose first pass has these rows and this total loss, from the learner's sums alone."""
+    first = SimpleNamespace(report=lambda: SimpleNamespace(rows=rows, loss=loss, weight=1.0))
+    found = CertificateOfRun(model, SimpleNamespace(first=first), CertificateSums())
+    found._gram = None
+    return found
+
+
 def three_passes(loss, make, alpha, **options):
     """A model after three passes, its certificate after each, and the rows."""
     X, y, weight = stream(loss)
     model = make(N, Settings(loss, alpha=alpha, **options), dtype=np.float64, certified=True)
-    run, first, after, learned = RunCertificate(before=CertificateSums()), None, [], []
+    run, first, after = None, None, []
     for k in range(3):
         margins = model.progress(X, y, weight, again=k > 0)[:, 0]
         first = (len(y), float(weight @ model.settings.loss_function(margins, y))) if k == 0 else first
-        run.end_pass(model, first, more=k < 2)
-        after.append(RunCertificate(run.floor, run.before))
-        learned.append(np.append(model.weights[:, 0], model.bias[0]))
-    return model, list(zip(after, learned, strict=True)), (X, y, weight), first
+        run = run or certificate_of(model, *first)
+        run.end(k + 1, last=k == 2)
+        after.append((run.floor, np.append(model.weights[:, 0], model.bias[0])))
+    return model, after, (X, y, weight), first
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared", "poisson", "hinge"])
@@ -38,22 +47,19 @@ def test_every_pass_gives_floors_of_the_rows_and_the_best_counts(loss, make, alp
     assert model.rounds == 3 * len(y)
     own, known = first[1] / weight.sum(), "these 2^2 hashed features"
     for one, learned in after:
-        assert (
-            oracle.certificate_violation(one.floor.summary(), loss, rows, y, weight, own, learned, scales, known)
-            is None
-        )
+        assert oracle.certificate_violation(one.summary(), loss, rows, y, weight, own, learned, scales, known) is None
     after = [one for one, _ in after]
     norm = float(np.linalg.norm(learned * scales))
-    best = [max(point.floor(norm) for point in one.floor.points) for one in after]
-    assert best[-1] >= max(point.floor(norm) for point in after[-2].floor.points)
+    best = [max(point.floor(norm) for point in one.points) for one in after]
+    assert best[-1] >= max(point.floor(norm) for point in after[-2].points)
     for factor in (0.1, 1.0, 3.0):
         least = oracle.least_average(loss, rows / scales, y, weight, factor * norm) * weight.sum()
-        assert all(point.floor(factor * norm) <= least + 1e-9 * abs(least) for point in after[-1].floor.points)
+        assert all(point.floor(factor * norm) <= least + 1e-9 * abs(least) for point in after[-1].points)
 
 
 def test_later_passes_tighten_the_floor():
     _, after, (_, _, weight), _ = three_passes("logistic", Learner, 0.1)
-    floors = [max(point.floor(2.0) for point in one.floor.points) / weight.sum() for one, _ in after]
+    floors = [max(point.floor(2.0) for point in one.points) / weight.sum() for one, _ in after]
     assert floors[2] > floors[0] + 0.01
 
 
@@ -62,27 +68,28 @@ def test_a_checkpoint_stores_the_certificate():
     X, y, weight = stream("logistic")
     again = Learner(N, model.settings, dtype=np.float64, certified=True)
     again.learn(X, y, weight)
-    run = RunCertificate(before=CertificateSums())
-    assert run.pack() == (None, {})  # in the first pass, training knows where it started
-    run.end_pass(again, first, more=True)
+    run = certificate_of(again, *first)
+    assert run.pack()[0] is None  # in the first pass, training knows where it started
+    run.end(1, last=False)
     for k in range(2):
         again.progress(X, y, weight, again=True)
         content, arrays = run.pack()
-        run = RunCertificate.unpack(json.loads(json.dumps(content)), arrays)
-        run.end_pass(again, first, more=k == 0)
-    assert run.floor.summary() == after[-1][0].floor.summary()
-    assert run.floor.frontier() == after[-1][0].floor.frontier()
+        run = certificate_of(again, *first)
+        run.unpack(json.loads(json.dumps(content)), arrays)
+        run.end(k + 2, last=k == 1)
+    assert run.floor.summary() == after[-1][0].summary()
+    assert run.floor.frontier() == after[-1][0].frontier()
 
 
 def test_passes_with_other_rows_are_left_out():
     X, y, weight = stream("logistic")
     model = Learner(N, Settings(alpha=0.1), dtype=np.float64, certified=True)
-    run = RunCertificate(before=CertificateSums())
     model.learn(X, y, weight)
-    run.end_pass(model, (len(y), float(model.loss[0])), more=True)
+    run = certificate_of(model, len(y), float(model.loss[0]))
+    run.end(1, last=False)
     summary = run.floor.summary()
     model.learn(X[:5], y[:5], weight[:5])
-    run.end_pass(model, (len(y), 40.0), more=False)
+    run.end(2, last=True)
     assert run.floor.summary() == summary
 
 

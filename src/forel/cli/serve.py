@@ -133,9 +133,9 @@ def _first_model(folder: str, path: str | None, given: dict[str, Any], certifica
     import pathlib
 
     from forel.data import ReadOptions
-    from forel.learner.grid import default_grid
+    from forel.learner.grid import default_grid, without_filters
+    from forel.learner.learner import Learner
     from forel.training.model import Model, load
-    from forel.training.start import initial_model
     from forel.validation import refuse
 
     settings = {name: value for name, value in given.items() if value is not None}
@@ -153,7 +153,8 @@ def _first_model(folder: str, path: str | None, given: dict[str, Any], certifica
     if read.classes in ("auto",) or isinstance(read.classes, int):
         raise refuse("classes", read.classes, "the names of all classes, separated by commas")
     classes = None if read.classes is None else len(read.classes)
-    learner = initial_model(1 << read.bits, default_grid(**settings), certified=certificate, classes=classes)
+    grid = default_grid(**settings) if classes is None else without_filters(default_grid(**settings))
+    learner = Learner(1 << read.bits, grid, classes, certified=certificate)
     return Model(learner, {"reading": read.stored})
 
 

@@ -139,11 +139,11 @@ def _model_of(options: TrainOptions, explicit: set[str]) -> tuple[Any, Any, bool
     if options.start is None:
         return default_grid(**values, lanes=options.lanes), None, constant
     from forel.training.model import load
-    from forel.training.start import initial_settings
+    from forel.training.train import initial_settings
 
     stored = load(options.start)
     try:
-        initial_settings(None, stored)
+        initial_settings(None, None, stored)
     except ValueError as error:
         raise ValueError(re.sub("^model(?=: )", "--start", str(error))) from None
     # Settings that are given have to be those of the model; training compares them.

@@ -21,7 +21,7 @@ from forel.jit import compiled_function
 from forel.markup import counted
 from forel.validation import refuse, whole
 
-__all__ = ["Alarm", "Alarms"]
+__all__ = ["Alarm", "Alarms", "NewFeatures"]
 
 STREAMS = "loss", "labels above predictions", "labels below predictions", "new features"
 RISE = 1.1  # of losses, and of new features, that is not a change
@@ -30,6 +30,7 @@ LARGEST = -math.log(0.01)  # log-losses are clipped
 WRONG = 0.05  # δ
 WARM = 100  # rows whose mean loss is the unit of losses of numbers
 BETS = np.geomspace(0.01, 0.9, 6)
+MOST_SLOTS = 1 << 26  # of features for which a byte each is kept
 HEAD, FOUND = 4 + len(STREAMS) * (5 + 3 * BETS.size), 16
 
 
@@ -132,3 +133,32 @@ class Alarms:
         last = str(self.found[-1])
         said = f"{counted(self.count, 'alarm')} in {counted(self.rows, 'row')}: {'the last: ' * (self.count > 1)}{last}"
         return f"{said}; at most 1 false alarm in {counted(self.every, 'row')} is expected"
+
+
+class NewFeatures:
+    """The share of the features of each row that no row before had.
+
+    Parameters
+    ----------
+    slots : their number; of more than 2^26, nothing is known
+
+    >>> new = NewFeatures(8)
+    >>> new.add(np.array([0, 2, 4]), np.array([3, 5, 3, 6]))
+    array([1. , 0.5])
+    """
+
+    def __init__(self, slots: int) -> None:
+        self.seen = np.zeros(slots if slots <= MOST_SLOTS else 0, np.bool_)
+
+    def add(self, indptr: NDArray[np.int64], indices: NDArray[np.integer]) -> NDArray[np.float64] | None:
+        """Add rows, and return the share of each; None if nothing is known."""
+        if not self.seen.size:
+            return None
+        new = ~self.seen[indices]
+        places = np.flatnonzero(new)
+        _, first = np.unique(indices[places], return_index=True)
+        new[:] = False
+        new[places[first]] = True
+        self.seen[indices] = True
+        counts = np.concatenate(([0], np.cumsum(new)))[indptr]
+        return np.asarray((counts[1:] - counts[:-1]) / np.maximum(np.diff(indptr), 1))

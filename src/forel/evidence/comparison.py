@@ -125,11 +125,6 @@ class Comparison:
         """The number of rows of positive importance."""
         return int(self.state[0])
 
-    @property
-    def weighted(self) -> bool:
-        """Whether the importance of a row is not 1."""
-        return self._means.weighted
-
     def interval(self) -> tuple[float, float]:
         """Return the ends of the interval of the average of $E[d_t|past]$: above 0, A is better."""
         low, high = self._means.interval()
@@ -173,19 +168,16 @@ class Comparison:
     def sentence(self, a: str = "A", b: str = "B") -> str:
         """Return what is shown; numbers are rounded to the safe side."""
         low, high = self.interval()
-        over = "by importance" if self.weighted else "over rows"
+        over, per = ("by importance", "unit of importance") if self._means.weighted else ("over rows", "row")
         unit, of = 100.0, f" % of the sum of their losses on a row, averaged {over}"
         if self.kind == "log":
-            per = "unit of importance" if self.weighted else "row"
             unit, of = 1.0, f" per {per} in log-loss (probabilities within 0.01 and 0.99)"
         always = f"{of}, at level {100 * self.level:g} %, no matter when you looked"
         first = self.decided_after
         if self.better is None:
             most = [least_and_largest(0.0, max(end, 0.0), unit)[1] for end in (high, -low)]
-            said = (
-                f"after {counted(self.rows, 'row')}, neither is shown to be better: {a} is better than {b} by at most "
-            )
-            said += f"{most[0]}, and {b} than {a} by at most {most[1]}{always}"
+            said = f"after {counted(self.rows, 'row')}, neither is shown to be better: {a} is better than {b} by at "
+            said += f"most {most[0]}, and {b} than {a} by at most {most[1]}{always}"
             if first is not None:
                 said += f"; {a if self.state[DECIDED][1] > 0 else b} was better on the first {counted(first, 'row')}"
         else:
@@ -207,8 +199,7 @@ class Comparison:
     def to_json(self) -> dict[str, Any]:
         """Return the numbers as JSON values."""
         low, high = self.interval()
-        refuted_a, refuted_b = self.refuted_after
-        for_a, for_b = self.log_e_values()
+        (refuted_a, refuted_b), (for_a, for_b) = self.refuted_after, self.log_e_values()
         return {
             "kind": self.kind, "difference": DIFFERENCES[self.kind], "level": self.level, "rows": self.rows,
             "better": self.better, "low": low, "high": high,

@@ -104,10 +104,9 @@ class MeanSequence:
             raise refuse("values", f"numbers from {x.min():g} to {x.max():g}", f"[{self.low:g}, {self.high:g}]")
         w = np.ones(x.size) if weights is None else finite_rows("weights", weights, x.size)
         group = np.zeros(x.size, np.intp) if groups is None else np.asarray(groups, np.intp)
-        if not (w > 0).all():
-            if not (w >= 0).all():
-                raise refuse(f"row {int(np.argmin(w >= 0))} of weights", float(w.min()), "a weight of at least 0")
-            x, group, w = x[w > 0], group[w > 0], w[w > 0]
+        if (w < 0).any():
+            raise refuse(f"row {int(np.argmax(w < 0))} of weights", float(w.min()), "a weight of at least 0")
+        x, group, w = x[w > 0], group[w > 0], w[w > 0]
         order = np.argsort(group, kind="stable")
         for some in np.split(order, np.flatnonzero(np.diff(group[order])) + 1) if x.size else ():
             yield from self._of_group(int(group[some[0]]), x[some], w[some])
@@ -159,22 +158,10 @@ class MeanSequence:
         return MeanSums(*self.state.T)
 
     @property
-    def rows(self) -> Floats:
-        """The number of rows of each group."""
-        return self.state[:, 0]
-
-    @property
     def weighted(self) -> bool:
         """Whether the weight of a row is not 1."""
         sums = self.sums
         return bool(((sums.weight != sums.rows) | (sums.largest > 1)).any())
-
-    @property
-    def means(self) -> Floats:
-        """The mean of the numbers of each group; not a number for groups without rows."""
-        sums = self.sums
-        found = np.divide(sums.total, sums.weight, out=np.full(len(self.state), np.nan), where=sums.rows > 0)
-        return np.asarray(found)
 
     def interval(self) -> tuple[Floats, Floats]:
         """Return the ends of the interval of each group, within the range of the numbers."""

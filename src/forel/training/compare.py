@@ -19,13 +19,11 @@ from forel.learner.keyed import KeyedModels
 from forel.learner.settings import Settings
 from forel.markup import counted
 from forel.notebook import card, plain
-from forel.store.serving import number_of_classes
 from forel.training.label_order import LabelOrderWarning
-from forel.training.labels import LabelEncoder
 from forel.training.metrics import metrics_for
 from forel.training.model import Model, as_model
 from forel.training.progress import Progress
-from forel.training.scoring import predict_blocks
+from forel.training.scoring import labelled_blocks
 from forel.training.slices import MOST, Values
 from forel.training.train import train
 from forel.validation import refuse, several
@@ -242,7 +240,7 @@ def _compared(
 
 def _slices(values: Values, means: MeanSequence) -> list[SliceDifference]:
     """Return the intervals of the values with the most rows."""
-    words, (low, high), rows = values.words, means.interval(), means.rows
+    words, (low, high), rows = values.words, means.interval(), means.sums.rows
     order = sorted(np.flatnonzero(rows).tolist(), key=lambda code: (code == 0, -rows[code]))[: 2 * SHOWN]
     return [SliceDifference(words[k], int(rows[k]), float(low[k]), float(high[k])) for k in order]
 
@@ -288,11 +286,8 @@ def _of_model(model: Model, source: Any, threads: int | None, reading: Mapping[s
 
     def rows() -> Iterator[_Rows]:
         problems = Problems(reading.get("on_error") or "raise")
-        labels = LabelEncoder(model.settings, problems, number_of_classes(model.learner), model.classes or ())
-        options = {"unlabelled": False, "unweighted": reading.get("importance") is None, **reading}
-        for block, margins in predict_blocks(model, source, threads, problems, **options):
-            encoded, valid = labels.encode(block)
-            yield scorer(block, margins, encoded, slice(None) if valid is None else valid)
+        for block, margins in labelled_blocks(model, source, threads, problems, reading):
+            yield scorer(block, margins)
 
     return _Side(kind, model.settings.title, rows())
 
@@ -303,7 +298,7 @@ def _of_settings(settings: Settings | None, source: Any, threads: int | None, re
 
     def keep(moment: Progress) -> None:
         kind, scorer = _scorer(moment.model.settings, moment.model, moment.classes)
-        found.append((kind, scorer(moment.block, moment.margins, moment.block.labels)))
+        found.append((kind, scorer(moment.block, moment.margins)))
 
     keep.reads_model = False  # type: ignore[attr-defined]
     with warnings.catch_warnings():
@@ -313,25 +308,20 @@ def _of_settings(settings: Settings | None, source: Any, threads: int | None, re
 
 
 def _scorer(settings: Settings, learner: Any, classes: Sequence[str]) -> tuple[Kind, Any]:
-    """Return the kind of loss, and the function from margins, labels and slices to rows."""
+    """Return the kind of loss, and the function from a block and its margins to rows."""
     metrics, loss = metrics_for(settings, learner, classes), settings.loss_function
     link = getattr(metrics, "link", settings.link)
     probabilities = bool(getattr(link, "probabilities", False)) and not settings.signed
     kind: Kind = "log" if probabilities else "relative"
 
-    def rows(block: Block, margins: Any, labels: Any, some: Any = slice(None)) -> _Rows:
-        m, y = margins[some], labels[some]
-        losses = np.asarray(metrics.add(m, y).losses, np.float64)
+    def rows(block: Block, margins: Any) -> _Rows:
+        y = block.labels
+        losses = np.asarray(metrics.add(margins, y).losses, np.float64)
         if not probabilities and hasattr(loss, "saturated"):
             losses = np.maximum(losses - loss.saturated(y), 0.0)
-        predictions = np.exp(-losses) if classes else np.asarray(settings.link(m), np.float64)
-        return _Rows(
-            losses,
-            predictions,
-            y.astype(np.float64),
-            block.importance[some].astype(np.float64),
-            _values(block)[:, some],
-        )
+        predictions = np.exp(-losses) if classes else np.asarray(settings.link(margins), np.float64)
+        labels, importance = (each.astype(np.float64) for each in (y, block.importance))
+        return _Rows(losses, predictions, labels, importance, _values(block))
 
     return kind, rows
 

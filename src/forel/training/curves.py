@@ -77,7 +77,7 @@ def curves_of_source(
     features: Features,
     passes: Passes,
     blocks: Iterator[Block],
-    rule: Holdout,
+    rule: Holdout | None,
     settings: Settings,
     count: int | None,
     start: Learner | None,
@@ -89,7 +89,7 @@ def curves_of_source(
     features : as in :func:`curves_of_rows`
     passes : the source, which has the kinds of columns
     blocks : of the first pass
-    rule : rows that are held out, of which knots know nothing
+    rule : rows that are held out, of which knots know nothing; None for none
     settings, count : of the model, and the number of its classes
     start : the model to continue from, whose curves are used
     """
@@ -114,7 +114,7 @@ def curves_of_source(
         assert block.numbers is not None
         kept = np.arange(min(left, len(block)))
         left -= kept.size
-        if (held := rule.mask(block.numbers[kept])) is not None:
+        if rule is not None and (held := rule.mask(block.numbers[kept])) is not None:
             kept = kept[~held]
         parts.append(CoalescedRows(*block.rows).take(kept))
     rows = joined(parts)

@@ -45,9 +45,6 @@ class Holdout(Transform):
         if self.after is not None and whole("holdout_after", self.after, low=1) and self.every:
             raise refuse("holdout", self.every, "0 if holdout_after is used")
 
-    def __bool__(self) -> bool:
-        return bool(self.every) or self.after is not None
-
     def mask(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_] | None:
         """Return the mask of held-out rows by their numbers in the source, from 0; None if nothing is held out."""
         if self.after is not None:

@@ -94,6 +94,12 @@ class LabelEncoder:
         # Branch-free for valid labels: −1 becomes 0, or 0 becomes −1.
         return np.maximum(labels, np.float32(0)) if target == 0 else np.float32(2) * labels - np.float32(1), mask
 
+    def __call__(self, block: Block) -> Block:
+        """Return the rows of a block with valid labels, which are encoded."""
+        labels, valid = self.encode(block)
+        encoded = replace(block, labels=labels)
+        return encoded if valid is None else drop_rows(encoded, np.flatnonzero(~valid))
+
     def _validated(self, block: Block, valid: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
         """Report invalid labels; return the mask of valid ones, or None if all are valid."""
         if valid.all():
@@ -175,15 +181,12 @@ class EncodeLabels(Transform):
     def __call__(self, block: Block) -> Block:
         """Return a block with encoded labels, without rows of invalid ones; warn if labels of the first lose digits."""
         assert self._encoder is not None
-        labels, valid = self._encoder.encode(block)
+        encoded = self._encoder(block)
         self._negative = self._encoder.negative
-        if self._encoder.kind == "number" and not self._begun:
-            message = rounding_warning(labels if valid is None else labels[valid])
-            if message is not None:
-                warnings.warn(message, UserWarning, stacklevel=2)
-        self._begun = True
-        encoded = replace(block, labels=labels)
-        return encoded if valid is None else drop_rows(encoded, np.flatnonzero(~valid))
+        first, self._begun = not self._begun, True
+        if first and self._encoder.kind == "number" and (message := rounding_warning(encoded.labels)) is not None:
+            warnings.warn(message, UserWarning, stacklevel=2)
+        return encoded
 
     def pack(self) -> tuple[Any, dict[str, NDArray[Any]]]:
         """Return the label of the negative class."""

@@ -10,6 +10,7 @@ and limits the digits that are printed. How much the area would vary between sam
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -126,7 +127,7 @@ class Totals(NamedTuple):
 
 
 BINS, LIMIT = 1 << 16, 16.0
-TABLES = ("table", "confusion", "thresholds")  # not in the representation of a report
+TABLES = ("table", "confusion", "histogram")  # not in the representation of a report
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,7 @@ class Report:
     baseline_accuracy : accuracy of always predicting the commonest class
     classes : names of several classes
     confusion : total weight by actual class, a row each, and predicted class
-    thresholds : precision, recall and false alarms at each threshold; None without two classes
+    histogram : of two classes the predictions at the lower edges of bins, their weights, and the positive ones
     """
 
     rows: int
@@ -189,12 +190,17 @@ class Report:
     auc_se: float | None = None
     deviance: float | None = None
     weighted: bool = False
-    thresholds: Thresholds | None = field(default=None, repr=False, compare=False)
+    histogram: tuple[Floats, Floats, Floats] | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def thresholds(self) -> Thresholds | None:
+        """Precision, recall and false alarms at each threshold; None without two classes."""
+        return None if self.histogram is None else Thresholds(*self.histogram)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the metrics as JSON, without those of thresholds."""
-        found = asdict(replace(self, thresholds=None))
-        del found["thresholds"]
+        """Return the metrics as JSON, without the histogram."""
+        found = asdict(replace(self, histogram=None))
+        del found["histogram"]
         return found
 
     def __repr__(self) -> str:
@@ -312,6 +318,15 @@ class Metrics:
             # A cumulative sum adds in order, so that the total does not depend on blocks.
             self._errors[k] = np.cumsum(np.append(self._errors[k], weights * parts))[-1]
 
+    def _histogram(self) -> tuple[Floats, Floats, Floats] | None:
+        """Return the predictions at edges of bins, and their rows; the first bin has all margins below it as well."""
+        weights, positives = self._bins[0], self._bins[1]
+        if not 0 < float(positives.sum()) < float(weights.sum()):
+            return None
+        used, margins = weights > 0, np.linspace(-LIMIT, LIMIT, weights.size, endpoint=False)
+        margins[0] = -np.inf
+        return np.asarray(self.link(margins[used]), np.float64), weights[used], positives[used]
+
     def pack(self) -> dict[str, Floats]:
         """Return the totals as arrays; empty bins are left out."""
         used = np.flatnonzero(self._bins.any(axis=0))
@@ -330,7 +345,7 @@ class Metrics:
         sums, bins, errors = self._sums, self._bins, self._errors
         report = replace(_report(self.kind, sums, bins), weighted=bool(errors[6]))
         if self.kind != "number":
-            report = replace(report, thresholds=Thresholds.of_margins(bins, LIMIT, self.link))
+            report = replace(report, histogram=self._histogram())
             once = not report.weighted and not errors[0]
             return replace(report, auc_se=auc_standard_error(bins[0] - bins[1], bins[1])) if once else report
         if not report.weight > 0 or np.isnan(errors[:5]).any():

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data import Names, Problems, ReadOptions, read, slot
-from forel.data.labels import LabelWords, padded_names
+from forel.data.labels import LabelWords, padded_names, validated_classes
 from forel.learner.contributions import MixtureExplanation
 from forel.learner.keyed import ONE_KEY, KeyedModels
 from forel.learner.locking import reading
@@ -33,7 +33,6 @@ from forel.store.saving import read_model, write_model
 from forel.store.serving import ServingModel, class_link, number_of_classes
 from forel.training.labels import LabelEncoder
 from forel.training.scoring import evaluate_model, predict_blocks, prediction_link
-from forel.training.start import model_options, updated_options
 from forel.training.statements import coverage_of
 from forel.validation import Unsupported, refuse
 
@@ -198,6 +197,23 @@ class Model:
         named = self.read_options.classes if self.named_rows is None else tuple(map(str, self.named_rows.classes))
         return padded_names(named, count) if named and isinstance(named, tuple) else tuple(map(str, range(count)))
 
+    def options(self, **changed: Any) -> ReadOptions:
+        """Return the options to read labelled rows with, some changed; the number of bits and the classes are fixed.
+
+        >>> from forel.learner.learner import Learner
+        >>> from forel.learner.settings import Settings
+        >>> Model(Learner(16, Settings())).options(bits=20)
+        Traceback (most recent call last):
+        ValueError: bits: got 20, expected 4, as the model was trained with
+        """
+        known, names = self.read_options, self.classes
+        if changed.get("bits") not in (None, known.bits):
+            raise ValueError(f"bits: got {changed['bits']}, expected {known.bits}, as the model was trained with")
+        given = validated_classes(changed.get("classes"))
+        if names is not None and given not in (None, "auto", len(names), names):
+            raise ValueError(f"classes: got {given}, expected {names}, as the model was trained with")
+        return known.updated({**changed, "classes": names or given})
+
     @property
     def label_words(self) -> LabelWords | None:
         """The words of the labels, of which one is positive; None if labels are numbers."""
@@ -297,15 +313,11 @@ class Model:
         self._check_one()
         if isinstance(self.learner, ServingModel) or self.named_rows is not None:
             raise refuse("model", _kind(self.learner), "a learner of hashed names; estimators learn by partial_fit")
-        options = updated_options(model_options(self), reading)
+        options = self.options(**reading)
         problems = Problems(options.on_error)
         labels = LabelEncoder(self.settings, problems, number_of_classes(self.learner), self.classes or ())
-        for block in read(source, options=options):
-            encoded, valid = labels.encode(block)
-            rows: Any = CoalescedRows(*block.rows)
-            rows = rows if valid is None else rows.take(np.flatnonzero(valid))
-            kept = slice(None) if valid is None else valid
-            self.learner.learn(rows, encoded[kept], block.importance[kept])
+        for block in map(labels, read(source, options=options)):
+            self.learner.learn(CoalescedRows(*block.rows), block.labels, block.importance)
         return self
 
     def predict_one(self, row: Mapping[str, Any]) -> float | str:
@@ -336,10 +348,8 @@ class Model:
 
         For estimators and river models, of a frame, a list of dicts, or an array if the columns had no names.
         """
-        names, margins = self.classes, self.margins(rows)
-        if names is not None:
-            return np.asarray(np.array(names)[margins.argmax(axis=1)])
-        return np.asarray(self._array_link(margins), np.float64)
+        found = prediction_link(self)(self.margins(rows))
+        return np.asarray(found, None if self._names else np.float64)
 
     def margins(self, source: Any) -> NDArray[Any]:
         """Return the margins of the rows of a source, with a column for each of several classes."""

@@ -6,7 +6,7 @@ and the largest one is used.
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
@@ -23,74 +23,9 @@ from forel.training.metrics import Measures
 from forel.training.row_sample import Reservoir
 from forel.training.run import Observer, Step
 
-__all__ = ["CertificateOfRun", "RunCertificate"]
+__all__ = ["CertificateOfRun"]
 
 ROWS = 3000  # of the sample whose slopes are polished
-
-
-@dataclass
-class RunCertificate:
-    """The best certificate of the rows of a run so far, and the state that later passes need.
-
-    Parameters
-    ----------
-    floor : the certificate, once the first pass has ended
-    before : the learner's sums at the start of this pass; None if unknown
-    """
-
-    floor: LossFloor | None = None
-    before: CertificateSums | None = None
-
-    def end_pass(
-        self,
-        model: Learner,
-        first: tuple[int, float],
-        more: bool,
-        collisions: int | None = None,
-        sample: SampledRows | None = None,
-        gram: Gram | None = None,
-    ) -> None:
-        """Add the pass that has ended.
-
-        Parameters
-        ----------
-        model : the learner
-        first : rows and total loss of the first pass, which the certificate is about
-        more : whether a further pass follows
-        collisions : the number of slots of several names; None for an estimate
-        sample : of the rows of this pass, whose slopes are polished
-        gram : sums of products of the rows of squared loss
-        """
-        if self.before is not None:
-            rows, loss = first
-            floor = model.loss_floor(since=self.before, loss=loss, sample=sample)
-            floor = floor.of_hashed_features(model.features, model.used_slots, collisions)
-            if gram is not None:
-                floor = gram.floors(floor, lambda slots: model.state.scales[slots] if floor.scaled else 0.0 * slots + 1)
-            if floor.rows == rows:
-                self.floor = floor.with_points(self.floor.points if self.floor else ()).tightest()
-        self.before = model.snapshot() if more else None
-
-    def pack(self) -> tuple[Any, dict[str, NDArray[Any]]]:
-        """Return the content of a checkpoint, as JSON and as arrays."""
-        if self.before is None or self.floor is None:  # the first pass starts from the initial model
-            return None, {}
-        sums = {each.name: getattr(self.before, each.name) for each in fields(self.before)}
-        known = {name: value for name, value in sums.items() if isinstance(value, int | float)}
-        # As text, because numbers of a void floor need not be finite.
-        floor = json.dumps(asdict(self.floor), default=np.ndarray.tolist)
-        return [floor, known], {name: value for name, value in sums.items() if isinstance(value, np.ndarray)}
-
-    @classmethod
-    def unpack(cls, content: Any, arrays: Mapping[str, NDArray[Any]]) -> "RunCertificate":
-        """Return the certificate of a checkpoint after the first pass."""
-        floor, known = content
-        before: dict[str, Any] = {**known, **arrays}
-        if "slots" in arrays:  # files store additional arrays as float64
-            before["slots"] = arrays["slots"].astype(np.int64)
-        stored = json.loads(floor)
-        points = tuple(map(_point, stored["points"]))
-        return cls(LossFloor(**{**stored, "points": points}), CertificateSums(**before))
 
 
 class CertificateOfRun(Observer):
@@ -108,7 +43,8 @@ class CertificateOfRun(Observer):
 
     def __init__(self, model: Learner, measures: Measures, before: CertificateSums, names: Names | None = None) -> None:
         self._model, self._measures, self._names = model, measures, names
-        self.proved = RunCertificate(before=before)
+        self.floor: LossFloor | None = None  # the best so far, once the first pass has ended
+        self._before: CertificateSums | None = before  # the learner's sums at the start of this pass
         self._sample, self._ended, self._first = Reservoir(ROWS), False, True
         settings, one = model.settings, model.classes is None
         self._gram = Gram(model.features, settings.bias) if one and settings.loss == "squared" else None
@@ -130,12 +66,18 @@ class CertificateOfRun(Observer):
 
     def end(self, pass_number: int, last: bool) -> None:
         """Add the pass that has ended."""
-        first = self._measures.first.report()
+        model, first = self._model, self._measures.first.report()
+        assert self._before is not None
         loss = first.loss * first.weight if first.weight else 0.0
         collisions = None if self._names is None else self._names.collisions
-        sample = self._sampled(first.rows)
-        self.proved.end_pass(self._model, (first.rows, loss), not last, collisions, sample, self._gram)
-        self._ended = True
+        floor = model.loss_floor(since=self._before, loss=loss, sample=self._sampled(first.rows))
+        floor = floor.of_hashed_features(model.features, model.used_slots, collisions)
+        if self._gram is not None:
+            scales = model.state.scales
+            floor = self._gram.floors(floor, lambda slots: scales[slots] if floor.scaled else 0.0 * slots + 1)
+        if floor.rows == first.rows:
+            self.floor = floor.with_points(self.floor.points if self.floor else ()).tightest()
+        self._before, self._ended = None if last else model.snapshot(), True
 
     def _sampled(self, learned: int) -> SampledRows | None:
         """Return the sample of so many rows; None without rows."""
@@ -148,8 +90,14 @@ class CertificateOfRun(Observer):
 
     def pack(self) -> tuple[Any, dict[str, NDArray[Any]]]:
         """Return the state as JSON and arrays."""
-        known, before = self.proved.pack()
-        parts = {"before": before, "sample": self._sample.pack(), "gram": self._gram.pack() if self._gram else {}}
+        parts: dict[str, Any] = {"sample": self._sample.pack(), "gram": self._gram.pack() if self._gram else {}}
+        known = None
+        if self._before is not None and self.floor is not None:  # the first pass starts from the initial model
+            sums = {each.name: getattr(self._before, each.name) for each in fields(self._before)}
+            parts["before"] = {name: value for name, value in sums.items() if isinstance(value, np.ndarray)}
+            numbers = {name: value for name, value in sums.items() if isinstance(value, int | float)}
+            # As text, because numbers of a void floor need not be finite.
+            known = [json.dumps(asdict(self.floor), default=np.ndarray.tolist), numbers]
         return known, {f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
 
     def unpack(self, known: Any, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -162,7 +110,11 @@ class CertificateOfRun(Observer):
         if self._gram is not None:
             self._gram.unpack(part("gram."))
         if known is not None:  # after the first pass
-            self.proved = RunCertificate.unpack(known, part("before."))
+            stored, before = json.loads(known[0]), part("before.")
+            if "slots" in before:  # files store additional arrays as float64
+                before["slots"] = before["slots"].astype(np.int64)
+            self.floor = LossFloor(**{**stored, "points": tuple(map(_point, stored["points"]))})
+            self._before = CertificateSums(**known[1], **before)
 
 
 def _point(found: dict[str, Any]) -> DualPoint:

@@ -1,7 +1,7 @@
 """Predictions of a model on a stream, and their metrics."""
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +19,13 @@ from forel.training.result import Evaluation
 from forel.training.row_sample import LeakWarning, auc_warning
 from forel.training.schema import SchemaCheck
 from forel.training.slices import SliceMetrics, naming_key
-from forel.training.start import model_options, updated_options
 from forel.training.statements import Statements, coverage_of
 from forel.validation import refuse, several
 
 if TYPE_CHECKING:
     from forel.training.model import Model
 
-__all__ = ["evaluate_model", "predict_blocks", "prediction_link"]
+__all__ = ["evaluate_model", "labelled_blocks", "predict_blocks", "prediction_link"]
 
 MIN_ROWS = 100  # with equal predictions, which are a reason for a warning
 
@@ -35,30 +34,33 @@ def evaluate_model(
     stored: "Model", source: Any, threads: int | None, reading: dict[str, Any], interval: float | None = None
 ) -> Evaluation:
     """Measure a model on a source, as :meth:`forel.training.model.Model.evaluate` does."""
-    settings, problems, before = stored.settings, Problems(reading.get("on_error") or "raise"), 0
-    names = stored.classes or ()
-    labels = LabelEncoder(settings, problems, number_of_classes(stored.learner), names)
-    metrics = metrics_for(settings, stored.learner, names)
-    # Rows have equal weight if the column of importances is missing.
-    options = {"unlabelled": False, "unweighted": reading.get("importance") is None, **reading}
+    settings, problems = stored.settings, Problems(reading.get("on_error") or "raise")
+    metrics = metrics_for(settings, stored.learner, stored.classes or ())
     columns = several(reading.get("slices") or ())
     slices = [SliceMetrics(column, metrics) for column in columns]
     if isinstance(stored.learner, KeyedModels):
-        options["slices"] = stored.learner.by, *columns
+        reading = {**reading, "slices": (stored.learner.by, *columns)}
     slots = stored.learner.features
     stated = Statements(settings, stored.classes is not None, _coverage(stored, interval), slots=slots)
-    for block, margins in predict_blocks(stored, source, threads, problems, **options):
-        encoded, valid = labels.encode(block)
-        rows: Any = slice(None) if valid is None else np.flatnonzero(valid)
-        scores = metrics.add(margins[rows], encoded[rows], block.importance[rows])
-        stated.add(scores, replace(block, numbers=before + np.arange(len(block))), rows)
-        before += len(block)
+    for block, margins in labelled_blocks(stored, source, threads, problems, reading):
+        scores = metrics.add(margins, block.labels, block.importance)
+        stated.add(scores, block)
         for values, by_value in zip(() if block.slices is None else block.slices[-len(slices) :], slices, strict=False):
-            by_value.add(values[rows], scores)
+            by_value.add(values, scores)
     report = metrics.report()
     if (found := auc_warning("these rows", report)) is not None:
         warnings.warn(found, LeakWarning, stacklevel=4)
     return Evaluation(report, problems, tuple(one.table() for one in slices), stated)
+
+
+def labelled_blocks(
+    stored: "Model", source: Any, threads: int | None, problems: Problems, reading: Mapping[str, Any]
+) -> Iterator[tuple[Block, NDArray[Any]]]:
+    """Yield blocks with margins, encoded labels and numbers of rows; rows without a valid label are left out."""
+    encode = LabelEncoder(stored.settings, problems, number_of_classes(stored.learner), stored.classes or ())
+    # Rows have equal weight if the column of importances is missing.
+    options = {"unlabelled": False, "unweighted": reading.get("importance") is None, **reading}
+    return predict_blocks(stored, source, threads, problems, encode, **options)
 
 
 def _coverage(stored: "Model", level: float | None) -> Coverage | None:
@@ -91,12 +93,18 @@ def prediction_link(stored: "Model", probabilities: bool = False) -> Callable[[A
 
 
 def predict_blocks(
-    stored: "Model", source: Any, threads: int | None = None, problems: Problems | None = None, **reading: Any
+    stored: "Model",
+    source: Any,
+    threads: int | None = None,
+    problems: Problems | None = None,
+    encode: Callable[[Block], Block] | None = None,
+    **reading: Any,
 ) -> Iterator[tuple[Block, NDArray[Any]]]:
     """Yield each block of a source with the margins of its rows, with a column for each of several classes.
 
     Labels are optional. A warning lists how rows differ from those of training: columns that are missing or new, words
-    in place of numbers, and numbers outside of the range seen; with the option ``strict``, these are errors.
+    in place of numbers, and numbers outside of the range seen; with the option ``strict``, these are errors. ``encode``
+    returns the rows to predict of a block; None for all.
 
     >>> from forel.training.train import train
     >>> clicks = [{"site": "news", "click": 1}, {"site": "shop", "click": 0}] * 50
@@ -108,6 +116,7 @@ def predict_blocks(
     several = number_of_classes(stored.learner) is not None
     equal = _EqualMargins(stored.learner)
     for block in _blocks(stored, source, threads, problems, reading):
+        block = block if encode is None else encode(block)
         margins = stored.learner.margins(block)
         equal.add(block, margins)
         yield block, margins if several else margins[:, 0]
@@ -119,16 +128,17 @@ def _blocks(
     stored: "Model", source: Any, threads: int | None, problems: Problems | None, reading: dict[str, Any]
 ) -> Iterator[Block]:
     """Yield the blocks of a source, and warn of rows that differ from those of training."""
-    lenient = replace(model_options(stored), unlabelled=True, strict=False)
-    options = updated_options(lenient, reading)
+    given = {name: value for name, value in reading.items() if value is not None}
+    options = stored.options(**{"unlabelled": True, "strict": False, **given})
     reader, check = read(source, options=options), SchemaCheck(stored.extra.get("schema"), options)
     if problems is not None:
         reader = replace(reader, problems=problems)
-    by = stored.learner.by if isinstance(stored.learner, KeyedModels) else ""
+    by, before = stored.learner.by if isinstance(stored.learner, KeyedModels) else "", 0
     with naming_key("column of keys", by):
         for block in ordered_blocks(reader, threads):
             check.add(block, reader.kinds)
-            yield block
+            yield replace(block, numbers=before + np.arange(len(block)))
+            before += len(block)
     if (warning := check.warning(reader.kinds, reader.problems)) is not None:
         warnings.warn(warning, UserWarning, stacklevel=3)
 

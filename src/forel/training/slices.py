@@ -137,7 +137,7 @@ class SliceMetrics:
 
     def _slice(self, value: str, codes: list[int]) -> Slice:
         report = self.metrics.summary(self._sums[codes].sum(axis=0), self._bins[codes].sum(axis=0))
-        if len(codes) > 1 or not self._means.rows[codes[0]]:
+        if len(codes) > 1 or not self._means.sums.rows[codes[0]]:
             return Slice(value, report)
         low, high = (float(end[codes[0]]) for end in self._means.interval())
         return Slice(value, report, (low, high))

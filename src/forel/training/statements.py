@@ -123,7 +123,7 @@ class Statements(Observer):
     def to_json(self) -> dict[str, Any]:
         """Return the numbers as JSON values."""
         found: dict[str, Any] = {}
-        if self.loss is not None and self.loss.rows[0]:
+        if self.loss is not None and self.loss.sums.rows[0]:
             low, high = self.loss.interval()
             found["mean_loss"] = {"level": self.loss.level, "low": float(low[0]), "high": float(high[0])}
         if self.coverage is not None:

@@ -1,6 +1,5 @@
 """Decisions at a threshold: precision, recall and their trade-offs, from the histogram of margins."""
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,25 +67,8 @@ class Thresholds:
     """
 
     def __init__(self, edges: NDArray[Any], weights: NDArray[Any], positives: NDArray[Any]) -> None:
-        used = weights > 0
-        self._edges = edges[used]
-        self._flagged, self._hits = (np.cumsum(part[used][::-1])[::-1] for part in (weights, positives))
-
-    @classmethod
-    def of_margins(
-        cls, bins: NDArray[Any], limit: float, link: Callable[[NDArray[Any]], NDArray[Any]]
-    ) -> "Thresholds | None":
-        """Return those of a histogram of margins from −limit to limit; None without rows of both classes.
-
-        The first bin has all margins below it as well, so that its edge is the smallest prediction.
-        """
-        weights, positives = bins[0], bins[1]
-        total = float(positives.sum())
-        if not 0 < total < float(weights.sum()):
-            return None
-        edges = np.asarray(link(np.linspace(-limit, limit, weights.size, endpoint=False)), np.float64)
-        edges[0] = float(link(np.array([-np.inf]))[0])
-        return cls(edges, weights, positives)
+        self._edges = edges
+        self._flagged, self._hits = (np.cumsum(part[::-1])[::-1] for part in (weights, positives))
 
     def _at(self, k: int) -> Threshold:
         return Threshold(

@@ -20,13 +20,14 @@ from forel.data.pieces import Workers
 from forel.data.reader import names_for
 from forel.evidence import Coverage
 from forel.learner.certify import CertificateSums
-from forel.learner.keyed import KeyedModels
+from forel.learner.grid import default_grid, without_filters
+from forel.learner.keyed import ONE_KEY, KeyedModels
 from forel.learner.learner import Learner
 from forel.learner.rows import CoalescedRows
 from forel.learner.settings import Settings
 from forel.losses import MarginLoss
 from forel.losses.custom import Function
-from forel.store import Content
+from forel.store import Content, ServingModel
 from forel.store.atomic import Path, exclusive_lock
 from forel.store.header import settings_to_json, user_defined_loss
 from forel.store.named_weights import column_of
@@ -46,11 +47,10 @@ from forel.training.run import Learn, Observer, Place, Run, Step, Transform, ava
 from forel.training.run_certificate import CertificateOfRun
 from forel.training.schema import SchemaOfRun
 from forel.training.slices import Slices, naming_key
-from forel.training.start import initial_model, initial_settings, options_for, settings_with_loss
 from forel.training.statements import Statements, coverage_of
 from forel.validation import refuse, whole
 
-__all__ = ["MoreOptions", "TrainKeywords", "train"]
+__all__ = ["MoreOptions", "TrainKeywords", "initial_settings", "train"]
 
 # Extra content that training writes itself.
 OWN_EXTRA = ["reading", "report", "holdout", "final", "checkpoint", "schema", "columns", "certificate", "interval"]
@@ -185,12 +185,13 @@ def train(
     }  # fmt: skip
     others, further = _split(more)
     start = None if model is None else as_model(model)
-    settings = settings_with_loss(settings, loss, start)
-    chosen = options_for(start, options, {**reading, **further})
-    joint = settings is not None and settings.loss_function.joint
-    chosen = chosen.updated({"classes": "auto" if joint and chosen.classes is None else None})
+    settings = initial_settings(settings, loss, start, certificate, fixed_share)
+    chosen = _options(start, options, {**reading, **further})
+    if settings.loss_function.joint and chosen.classes is None:
+        chosen = chosen.updated({"classes": "auto"})
     whole("checkpoint_every", others.checkpoint_every, low=1)
-    rule, number = Holdout(holdout, holdout_after), whole("passes", passes, low=1)
+    rule = Holdout(holdout, holdout_after) if holdout or holdout_after is not None else None
+    number = whole("passes", passes, low=1)
     if others.fallback and others.by is None:
         raise refuse("fallback", True, "none without by (--by)")
     checked_features(others.features)
@@ -204,7 +205,6 @@ def train(
         kept = _names(chosen, names, start, others.copy)
         source_passes = Passes(source, chosen, number, threads, others.cluster, seed, kept, others.by)
         stack.enter_context(source_passes)
-        settings = initial_settings(settings, start, certificate, fixed_share)
         if start is not None:
             certificate, fixed_share = start.learner.certified, start.learner.share
         if checkpoint is not None:
@@ -249,6 +249,60 @@ def _names(options: ReadOptions, names: bool | Names | None, start: Model | None
     return names_for(options, deepcopy(start.names) if copy else start.names)
 
 
+def initial_settings(
+    settings: Settings | None,
+    loss: str | MarginLoss | Function | None,
+    start: Model | None,
+    certified: bool = False,
+    share: float | None = None,
+) -> Settings:
+    """Return the settings of a run: ``settings``, the default ones of a loss, or those of the model to continue.
+
+    Raises if the other arguments do not match the stored model.
+
+    >>> initial_settings(None, "squared", None).loss
+    'squared'
+    >>> initial_settings(Settings(), "squared", None)
+    Traceback (most recent call last):
+    ValueError: loss: got 'squared', expected None with settings: Settings(loss='squared', ...)
+    """
+    if not isinstance(settings, Settings | None):
+        column = f"; label={settings!r} names a column of labels" if isinstance(settings, str) else ""
+        expected = f"Settings(...) or None; labels come with their rows, as (X, y){column}"
+        raise refuse("settings", type(settings).__name__, expected)
+    if loss is not None and settings is not None:
+        raise refuse("loss", loss, f"None with settings: Settings(loss={loss!r}, ...)")
+    if start is None:
+        return settings or default_grid(loss="logistic" if loss is None else loss)
+    if loss is not None:
+        raise refuse("loss", loss, "None: training continues with the model's settings")
+    model: Any = start.learner
+    if isinstance(model, ServingModel):
+        raise refuse("model", "a serving model", "a complete learner")
+    if isinstance(model, KeyedModels):
+        raise refuse("model", f"models by {model.by}", ONE_KEY)
+    stored: Settings = model.settings
+    if settings is not None and settings != stored:
+        name = next(f.name for f in fields(stored) if getattr(settings, f.name) != getattr(stored, f.name))
+        expected = f"{stored.describe(name)}: training continues with the model's settings"
+        raise refuse(name, getattr(settings, name), expected)
+    if share is not None and share != model.share:
+        raise refuse("fixed_share", share, f"{model.share}: training continues with the model's share")
+    if certified and not model.certified:
+        raise refuse("certificate", certified, "False: the model was not certified from its first row on")
+    return stored
+
+
+def _options(start: Model | None, options: ReadOptions | None, keywords: Mapping[str, Any]) -> ReadOptions:
+    """Return the options to train with: those given, or of the model to continue, updated."""
+    if options is not None and start is not None:
+        raise refuse("options", "read options", "none with a model, which has its own; give those that differ by name")
+    if start is None:
+        return (options or ReadOptions()).updated(keywords)
+    found = start.options(**keywords)
+    return found if start.names is None else found.updated({"names": True})
+
+
 def learn_blocks(model: Any, several: bool) -> Learn:
     """Return the function that lets a model, or the models by key, learn a block; ``several`` classes or one margin."""
 
@@ -269,7 +323,7 @@ class _Job:
 
     passes: Passes
     settings: Settings
-    rule: Holdout
+    rule: Holdout | None
     others: MoreOptions
     start: Model | None
     callback: Callable[[Progress], None] | None
@@ -309,10 +363,11 @@ class _Job:
         """Return the checkpoint to resume from; None for a new run."""
         if self.checkpoint is None:
             return None
+        held_out = self.rule or Holdout()
         self.fingerprint = {
             **self.passes.fingerprint,
-            "holdout": self.rule.every,
-            "holdout_after": self.rule.after,
+            "holdout": held_out.every,
+            "holdout_after": held_out.after,
             "model": start_fingerprint(self.start),
             "certificate": self.certified,
             "settings": settings_to_json(self.settings),
@@ -333,10 +388,13 @@ class _Job:
         start = None if self.start is None else self.start.learner
         choice = self.others.features if by is None else "linear"
         curves, begun = curves_of_source(choice, self.passes, begun, self.rule, self.settings, count, start)
-        self.model = initial_model(
-            slots if by is None else 1, self.settings, self.start, self.others.copy, self.certified, self.share, count,
-            curves,
-        )  # fmt: skip
+        if start is None:
+            settings = self.settings if count is None else without_filters(self.settings)
+            features = slots if by is None else 1
+            self.model = Learner(features, settings, count, certified=self.certified, share=self.share, curves=curves)
+        else:
+            # Settings are shared: kernels identify a user-defined loss by identity.
+            self.model = deepcopy(start, {id(self.settings): self.settings}) if self.others.copy else start
         if by is not None:
             self.model = KeyedModels(by, slots, self.model, self.others.fallback)
         return begun
@@ -350,21 +408,23 @@ class _Job:
         before, rows = ({}, 0) if start is None else (start.extra.get("schema", {}), start.learner.rounds)
         self.schema = SchemaOfRun(self.passes, before, rows)
         balanced = [] if rule is None else [BalancedClasses(rule, self.model.classes)]
-        return [labels, *balanced, self.schema, self.rule]
+        return [labels, *balanced, self.schema, *([] if self.rule is None else [self.rule])]
 
     def _observers(self) -> list[Observer]:
         """Return what sees blocks after they were learned."""
         start, model, shuffled = self.start, self.model, self.passes.shuffle is not None
         self.new_metrics = partial(metrics_for, self.settings, model, self.passes.classes.names)
         self.measures = Measures(self.new_metrics)
-        self.slices = Slices(self.passes.options.slices, self.measures)
-        self.order = self.said = self.kept = self.proof = None
-        found: list[Observer] = [MemoryLimit(), self.measures, self.slices]
+        self.slices = self.order = self.said = self.kept = self.proof = None
+        found: list[Observer] = [MemoryLimit(), self.measures]
+        if columns := self.passes.options.slices:
+            self.slices = Slices(columns, self.measures)
+            found.append(self.slices)
         if self.others.by is None:
             self.order, self.said = LabelOrder(shuffled), self._statements()
             found += [self.order, self.said]
             # Rows at the end of an ordered stream are predicted by the final model in any case.
-            if self.rule.every or (self.rule.after is not None and shuffled):
+            if self.rule is not None and (self.rule.every or shuffled):
                 self.kept = HeldOutRows()
                 found.append(self.kept)
             if model.certified:
@@ -419,8 +479,8 @@ class _Job:
     def _result(self, place: Place) -> Model:
         """Return the model with its metrics, and warn of what a person should know."""
         model, reports, options = self._collected(), self.measures.reports(), self.passes.options
-        holdout = self.measures.last_holdout.report() if self.rule else None
-        floor, extra = None if self.proof is None else self.proof.proved.floor, self.extra
+        holdout = None if self.rule is None else self.measures.last_holdout.report()
+        floor, extra = None if self.proof is None else self.proof.floor, self.extra
         columns, means = list[ColumnSpread](), None
         if self.others.by is None:
             sample, named = self.schema.sample, column_of(self.passes.names, extra.get("schema", {}), options.bits)
@@ -442,14 +502,14 @@ class _Job:
             columns=tuple(columns),
             moments=means,
             statements=self.said,
-            slices=self.slices.tables(),
+            slices=() if self.slices is None else self.slices.tables(),
             label_order=self.order,
             checkpoint=self.checkpoint,
             class_weight=self.others.class_weight,
         )
         absent = options.positive is not None and self.start is None and reports[0].mean_label in (0.0, -1.0)
         found = [
-            (self.rule.warning(training.rows) if holdout is not None and not holdout.rows else None, UserWarning),
+            (self.rule.warning(training.rows) if self.rule and holdout and not holdout.rows else None, UserWarning),
             (f"positive: got {options.positive!r}, which no row has as its label" if absent else None, UserWarning),
             (None if self.order is None else self.order.warning(model.classes), LabelOrderWarning),
             (training.leak, LeakWarning),

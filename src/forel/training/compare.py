@@ -3,10 +3,10 @@
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import pairwise, zip_longest
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +33,6 @@ __all__ = ["Compared", "FeatureChange", "RowChange", "SliceDifference", "compare
 Floats = NDArray[np.float64]
 WIDEST = 10  # times the last width, of an interval in a plot
 SHOWN = 10  # rows and features that moved most
-CHUNK = 1 << 16
 MARKS = np.unique((10 * 1.12 ** np.arange(200)).astype(np.int64))  # rows at which the interval is kept for a plot
 
 
@@ -130,7 +129,7 @@ class Compared:
 
 
 class _Rows(NamedTuple):
-    """Losses, predictions, labels and importances of consecutive rows, and their values of each column of slices."""
+    """Losses, predictions, labels and importances of rows, and their values of each column of slices."""
 
     losses: Floats
     predictions: Floats
@@ -141,13 +140,19 @@ class _Rows(NamedTuple):
     def part(self, some: Any) -> "_Rows":
         return _Rows(*(each[..., some] for each in self))
 
+    @classmethod
+    def joined(cls, parts: Iterable["_Rows"]) -> "_Rows":
+        """Return consecutive rows as one."""
+        given = list(parts) or [cls(*[np.zeros(0)] * 4, np.zeros((0, 0), object))]
+        return cls(*(np.concatenate(each, axis=-1) for each in zip(*given, strict=True)))
+
 
 class _Side(NamedTuple):
     """What is compared: how its losses are, their title, and its rows."""
 
     kind: Kind
     title: str
-    rows: Iterator[_Rows]
+    rows: _Rows
 
 
 def compare(
@@ -207,35 +212,23 @@ def compare(
     return found
 
 
-def _compared(
-    comparison: Comparison, a: Iterator[_Rows], b: Iterator[_Rows], columns: Sequence[str], names: tuple[str, str]
-) -> Compared:
-    most = comparison.largest_difference
-    groups = [(Values(), MeanSequence(-most, most, comparison.level, MOST + 1)) for _ in columns]
-    curve, moved, first = list[tuple[int, float, float]](), np.zeros((0, 4)), 0
-    for mine, theirs in _aligned(a, b):
-        some = np.flatnonzero(mine.importance > 0)  # others do not count
-        numbers, before, first = first + some, comparison.rows, first + mine.losses.size
-        mine, theirs = mine.part(some), theirs.part(some)
-        marks = MARKS[np.searchsorted(MARKS, before + 1) : np.searchsorted(MARKS, before + some.size)] - before
-        for start, end in pairwise((0, *marks.tolist(), some.size)):
-            part = slice(start, end)
-            comparison.add(mine.losses[part], theirs.losses[part], mine.importance[part])
-            if comparison.rows in MARKS:
-                curve.append((comparison.rows, *comparison.interval()))
-        rows = np.stack([numbers, mine.predictions, theirs.predictions, mine.labels], axis=1)
-        moved = np.concatenate([moved, rows])
-        moved = moved[np.argsort(-np.abs(moved[:, 2] - moved[:, 1]), kind="stable")[:SHOWN]]
-        for (words, means), values in zip(groups, mine.values if len(mine.values) else theirs.values, strict=False):
-            means.add(comparison.differences(mine.losses, theirs.losses), words.codes(values), mine.importance)
-    if not comparison.rows:
-        what = "only rows of importance 0" if first else "no rows"
-        raise refuse("source", what, "rows with labels")
-    if not curve or curve[-1][0] != comparison.rows:
-        curve.append((comparison.rows, *comparison.interval()))
-    rows_moved = [RowChange(int(row), *numbers) for row, *numbers in moved.tolist()]
-    tables = {column: _slices(*group) for column, group in zip(columns, groups, strict=True)}
-    return Compared(comparison, names, curve, tables, rows_moved)
+def _compared(comparison: Comparison, a: _Rows, b: _Rows, columns: Sequence[str], names: tuple[str, str]) -> Compared:
+    _check_same(a, b)
+    if not (numbers := np.flatnonzero(a.importance > 0)).size:  # others do not count
+        raise refuse("source", "only rows of importance 0" if a.losses.size else "no rows", "rows with labels")
+    a, b, curve = a.part(numbers), b.part(numbers), list[tuple[int, float, float]]()
+    for start, end in pairwise((0, *MARKS[: np.searchsorted(MARKS, numbers.size)].tolist(), numbers.size)):
+        some = slice(start, end)
+        comparison.add(a.losses[some], b.losses[some], a.importance[some])
+        curve.append((end, *comparison.interval()))
+    moved = np.argsort(-np.abs(b.predictions - a.predictions), kind="stable")[:SHOWN]
+    rows = zip(*(each[moved].tolist() for each in (numbers, a.predictions, b.predictions, a.labels)), strict=True)
+    tables, most = dict[str, list[SliceDifference]](), comparison.largest_difference
+    for column, values in zip(columns, a.values if len(a.values) else b.values, strict=False):
+        words, means = Values(), MeanSequence(-most, most, comparison.level, MOST + 1)
+        means.add(comparison.differences(a.losses, b.losses), words.codes(values), a.importance)
+        tables[column] = _slices(words, means)
+    return Compared(comparison, names, curve, tables, [RowChange(*one) for one in rows])
 
 
 def _slices(values: Values, means: MeanSequence) -> list[SliceDifference]:
@@ -245,51 +238,27 @@ def _slices(values: Values, means: MeanSequence) -> list[SliceDifference]:
     return [SliceDifference(words[k], int(rows[k]), float(low[k]), float(high[k])) for k in order]
 
 
-def _aligned(a: Iterator[_Rows], b: Iterator[_Rows]) -> Iterator[tuple[_Rows, _Rows]]:
-    """Yield the same rows of both."""
-    done = 0
-    none = np.zeros(0)
-    nothing = _Rows(none, none, none, none, np.zeros((0, 0), object))
-    for mine, theirs in zip_longest(_chunks(a), _chunks(b), fillvalue=nothing):
-        size = min(mine.losses.size, theirs.losses.size)
-        for name, expected in (
-            ("labels", "models of the same labels"),
-            ("importance", "the same; name their column, as for the training"),
-        ):
-            differ = getattr(mine, name)[:size] != getattr(theirs, name)[:size]
-            if differ.any():
-                raise refuse(name, f"different ones for a and b in row {done + int(np.argmax(differ))}", expected)
-        if mine.losses.size != theirs.losses.size:
-            fewer, more = ("a", "b") if mine.losses.size == size else ("b", "a")
-            raise refuse(fewer, f"{done + size:,} rows", f"as many as {more}, which has more")
-        done += size
-        yield mine, theirs
-
-
-def _chunks(parts: Iterator[_Rows]) -> Iterator[_Rows]:
-    """Yield the same rows, ``CHUNK`` of them at a time."""
-    rest: _Rows | None = None
-    for part in parts:
-        rest = (
-            part if rest is None else _Rows(*(np.concatenate(both, axis=-1) for both in zip(rest, part, strict=True)))
-        )
-        while rest.losses.size > CHUNK:
-            yield rest.part(slice(CHUNK))
-            rest = rest.part(slice(CHUNK, None))
-    if rest is not None and rest.losses.size:
-        yield rest
+def _check_same(a: _Rows, b: _Rows) -> None:
+    """Raise unless both have the same rows."""
+    size = min(a.losses.size, b.losses.size)
+    for name, expected in (
+        ("labels", "models of the same labels"),
+        ("importance", "the same; name their column, as for the training"),
+    ):
+        differ = getattr(a, name)[:size] != getattr(b, name)[:size]
+        if differ.any():
+            raise refuse(name, f"different ones for a and b in row {int(np.argmax(differ))}", expected)
+    if a.losses.size != b.losses.size:
+        fewer, more = ("a", "b") if a.losses.size == size else ("b", "a")
+        raise refuse(fewer, f"{size:,} rows", f"as many as {more}, which has more")
 
 
 def _of_model(model: Model, source: Any, threads: int | None, reading: Mapping[str, Any]) -> _Side:
     """Return the rows with the losses of a model."""
     kind, scorer = _scorer(model.settings, model.learner, model.classes or ())
-
-    def rows() -> Iterator[_Rows]:
-        problems = Problems(reading.get("on_error") or "raise")
-        for block, margins in labelled_blocks(model, source, threads, problems, reading):
-            yield scorer(block, margins)
-
-    return _Side(kind, model.settings.title, rows())
+    problems = Problems(reading.get("on_error") or "raise")
+    rows = _Rows.joined(scorer(*each) for each in labelled_blocks(model, source, threads, problems, reading))
+    return _Side(kind, model.settings.title, rows)
 
 
 def _of_settings(settings: Settings | None, source: Any, threads: int | None, reading: Mapping[str, Any]) -> _Side:
@@ -304,7 +273,7 @@ def _of_settings(settings: Settings | None, source: Any, threads: int | None, re
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LabelOrderWarning)  # what is compared is how well the stream is followed
         trained = train(source, settings, threads=threads, progress=keep, **reading)
-    return _Side(found[0][0], trained.settings.title, (rows for _, rows in found))
+    return _Side(found[0][0], trained.settings.title, _Rows.joined(rows for _, rows in found))
 
 
 def _scorer(settings: Settings, learner: Any, classes: Sequence[str]) -> tuple[Kind, Any]:
@@ -364,7 +333,7 @@ def _of_predictions(
     if kind == "log" and not probabilities:
         raise refuse("loss", loss, "squared or absolute: labels or predictions are no probabilities")
     shown = np.maximum(labels, 0.0) if binary else labels
-    return _Side(kind, title, iter([_Rows(losses_of(predictions, labels), predictions, shown, importance, values)]))
+    return _Side(kind, title, _Rows(losses_of(predictions, labels), predictions, shown, importance, values))
 
 
 def _begins_with_number(path: str, alone: bool = False) -> bool:

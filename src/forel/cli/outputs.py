@@ -75,8 +75,8 @@ def save_model(trained: Model, path: str | None, serving: bool = False, best: bo
     if path is None:
         return Saved(None)
     try:
-        said = best_sentence(trained) if best and not serving else None
-        return Saved(path, choice=_save(trained, path, serving, best), best=said)
+        choice = _save(trained, path, serving, best)
+        return Saved(path, None, choice, best_sentence(trained) if best and not serving else None)
     except ValueError as error:
         return Saved(None, error)
     except OSError as error:
@@ -312,8 +312,7 @@ def print_summary(trained: Model, saved: Saved, certified: bool, as_json: bool, 
             **{name: value for name, value in optional.items() if value is not None},
             **({} if run.statements is None else run.statements.to_json()),
             "malformed": run.problems.count,
-            **({} if choice is None else {"serving": str(choice)}),
-            **({} if saved.best is None else {"best": saved.best}),
+            **{name: str(said) for name, said in (("serving", choice), ("best", saved.best)) if said is not None},
             "model": saved.path,
         }
         print_json(content, stderr)
@@ -339,10 +338,9 @@ def print_summary(trained: Model, saved: Saved, certified: bool, as_json: bool, 
     if certificate is not None:
         say(f"Certificate: {certificate}.", stderr)
     print_problems(run.problems)
-    if choice is not None:
-        say(f"Serving: {choice}.", stderr)
-    if saved.best is not None:
-        say(f"Best setting: {saved.best}.", stderr)
+    for title, said in (("Serving", choice), ("Best setting", saved.best)):
+        if said is not None:
+            say(f"{title}: {said}.", stderr)
     if saved.path is not None:
         say(f"Model: {saved.path}", stderr)
     say_where_terms_are(stderr)

@@ -42,8 +42,7 @@ def least_and_largest(low: float, high: float, unit: float = 1.0) -> tuple[str, 
     """
     low, high = low * unit, high * unit
     smallest = min((abs(v) for v in (low, high) if v), default=1.0)
-    digits = min(max(1 - math.floor(math.log10(smallest)), 1), 12)
-    digits = max(digits, 3) if unit == 1 else digits
+    digits = min(max(1 - math.floor(math.log10(smallest)), 3 if unit == 1 else 1), 12)
     scale = 10.0**digits
     return f"{math.floor(low * scale) / scale:.{digits}f}", f"{math.ceil(high * scale) / scale:.{digits}f}"
 

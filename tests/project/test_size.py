@@ -19,7 +19,7 @@ BUDGETS = {
     "jit": 520,
     "learner": 5150,
     "data": 7110,
-    "training": 3061,
+    "training": 3062,
     "store": 1553,
     "log": 740,
     "serve": 1460,

@@ -143,7 +143,8 @@ class _Rows(NamedTuple):
     @classmethod
     def joined(cls, parts: Iterable["_Rows"]) -> "_Rows":
         """Return consecutive rows as one."""
-        given = list(parts) or [cls(*[np.zeros(0)] * 4, np.zeros((0, 0), object))]
+        none = np.zeros(0)
+        given = list(parts) or [cls(none, none, none, none, np.zeros((0, 0), object))]
         return cls(*(np.concatenate(each, axis=-1) for each in zip(*given, strict=True)))
 
 

@@ -110,11 +110,11 @@ class CertificateOfRun(Observer):
         if self._gram is not None:
             self._gram.unpack(part("gram."))
         if known is not None:  # after the first pass
-            stored, before = json.loads(known[0]), part("before.")
+            stored, before = json.loads(known[0]), dict[str, Any](known[1]) | part("before.")
             if "slots" in before:  # files store additional arrays as float64
                 before["slots"] = before["slots"].astype(np.int64)
             self.floor = LossFloor(**{**stored, "points": tuple(map(_point, stored["points"]))})
-            self._before = CertificateSums(**known[1], **before)
+            self._before = CertificateSums(**before)
 
 
 def _point(found: dict[str, Any]) -> DualPoint:

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from forel.markup import number_text
 from forel.notebook import card
 
 __all__ = ["Guarantee"]
@@ -24,6 +25,8 @@ class Guarantee:
 
     >>> print(Guarantee("log K", "the best of 16 experts, which is b", 92000, 25000.9, 25000.0, 2.77))
     within 0.000031 per example of the best of 16 experts, which is b (0.271740 per example)
+    >>> print(Guarantee("log K", "the mean", 100, 4.5e12, 4.4e12, 1.234e11))
+    within 1,234,000,000 per example of the mean (44,000,000,000 per example)
 
     Survey: section 3.6
     """
@@ -67,20 +70,18 @@ class Guarantee:
         within, other = _rounded_up(self.bound / total), self.other / total
         # With more digits where the bound has more: as printed, the loss is at most their sum.
         places = 0 if "e" in within else len(within.partition(".")[2])
-        shown = (
-            f"{other:.5g}" if places < 5 or not math.isfinite(other) else f"{other + 0.5 * 10.0**-places:.{places}f}"
-        )
+        exact = places >= 5 and math.isfinite(other)
+        shown = f"{other + 0.5 * 10.0**-places:.{places}f}" if exact else number_text(other, digits=5)
         return f"within {within} {unit} of {self.against} ({shown} {unit})"
 
 
 def _rounded_up(value: float) -> str:
-    """Return two significant digits, rounded up so that the sentence is true; below 10⁹ without an exponent."""
+    """Return at least two significant digits, rounded up so that the sentence is true; an exponent from 10¹⁵ on."""
     if not (math.isfinite(value) and value > 0):
         return f"{value + 0.0:g}"
-    if value >= 1e9:
+    if value >= 1e15:
         scale = 10.0 ** (math.floor(math.log10(value)) - 1)
         return f"{math.ceil(value / scale) * scale:.1e}"
     places = max(0, 1 - math.floor(math.log10(value)))
     scale = 10.0**places
-    up = math.ceil(value * scale) / scale
-    return f"{up:.{places}f}"
+    return f"{math.ceil(value * scale) / scale:,.{places}f}"

@@ -11,13 +11,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forel.data import Block, Position
-from forel.data.block import BEGINNING
+from forel.data.block import BEGINNING, take_rows
 from forel.jit import compile_seconds
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "overlapped",
 ]
 
+FIRST_ENDS = tuple(1 << k for k in range(6, 14))  # rows after which a block is cut
 # From a block, and whether an earlier pass has learned it, to a function that returns the margins of its rows.
 Learn = Callable[[Block, bool], Callable[[], NDArray[Any]]]
 
@@ -215,7 +217,8 @@ class Run:
             read = len(block)
             for transform in self.transforms:
                 block = transform(block)
-            yield block, read
+            yield from _first_rows_apart(block, read, place)
+            place = place.after(block, read)
 
     def _start(self, given: tuple[Block, int]) -> Callable[[], Step]:
         """Learn a block; return a function that predicts it and shows it to observers."""
@@ -230,6 +233,20 @@ class Run:
             if observer.beside:
                 observer.after_block(step)
         return step
+
+
+def _first_rows_apart(block: Block, read: int, place: Place) -> Iterator[tuple[Block, int]]:
+    """Yield a block that follows a place, cut after 64, 128, ..., 8,192 rows of the first pass.
+
+    Learning curves of small sources would have a point or two otherwise. Parts but the last have no position.
+    """
+    ends = [end - place.rows for end in FIRST_ENDS if 0 < end - place.rows < len(block)]
+    if place.pass_number > 1 or not ends:
+        yield block, read
+        return
+    for start, end in pairwise((0, *ends)):
+        yield replace(take_rows(block, np.arange(start, end)), size=0, after=None), 0
+    yield take_rows(block, np.arange(ends[-1], len(block))), read
 
 
 T = TypeVar("T")

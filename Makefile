@@ -48,10 +48,10 @@ build: $(READY)
 	done
 	$(BIN)/python -m build --no-isolation --wheel --outdir dist $(WHEEL)/package
 
-# Check metadata and contents of the files in dist, and install and use them with each supported Python that is present,
-# on the path or among INTERPRETERS, such as INTERPRETERS=/opt/python/bin/python3.13.
+# Build the files in dist, check their metadata and contents, and install and use them with each supported Python that
+# is present, on the path or among INTERPRETERS, such as INTERPRETERS=/opt/python/bin/python3.13.
 INTERPRETERS ?=
-release-check: $(READY)
+release-check: build
 	$(BIN)/pytest -n 0 tests/project/test_packaging.py
 	$(BIN)/python -m tests.release $(INTERPRETERS)
 

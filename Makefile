@@ -26,9 +26,10 @@ run: $(RUN)
 	tail -n 10000 $(DEMO)/clicks.vw > $(DEMO)/test.vw
 	$(BIN)/forel train $(DEMO)/train.vw --model $(DEMO)/clicks.forel --certificate --quiet
 	$(BIN)/forel evaluate $(DEMO)/test.vw --model $(DEMO)/clicks.forel
-	@echo "--- Open $(DEMO)/report.html in a browser. Then try a table of your own:"
-	@echo "    $(BIN)/forel peek FILE.csv     shows its columns, and the command to train on it"
+	@echo "--- What to type next"
+	@echo "    $(BIN)/forel peek FILE.csv     shows the columns of a table of yours, and the command to train on it"
 	@echo "    $(BIN)/forel serve DIR --model $(DEMO)/tumours.forel     answers over HTTP, and learns (needs the extra serve)"
+	@echo "--- The report of the first model, for a browser: file://$(CURDIR)/$(DEMO)/report.html"
 
 survey: $(READY)
 	$(BIN)/forel dev survey

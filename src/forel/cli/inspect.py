@@ -13,7 +13,7 @@ from forel.markup import counted, number_text
 MAX_COLUMNS = 20  # of a schema that is printed
 MAX_KEYS = 20
 MAX_LARGEST = 5  # columns, without --details
-DETAILS = ("report", "names", "slots that names share", "norm, bias included")
+DETAILS = ("report", "names", "slots that names share", "norm, bias included", "certificate")
 TABLES = ("mixture", "floor", "curves", "weights", "columns", "measure")  # which have a table or a line of their own
 WEIGHT = ("slot", "name", "shared", "weight", "spread", "contribution")
 SHORT = 120  # characters of a fact, without --details
@@ -68,7 +68,6 @@ def _print(file: str, found: dict[str, Any], stored: Any, top: int, details: boo
             print_experts(explanation)
         for note in explanation.notes if details else explanation.notes[-1:]:
             say(note, err=False)
-        say("Weights below are those of the best setting or filter.", err=False)
     curves = found["curves"]
     brief = curves is not None and not details  # curves say the same of columns, and all have to fit a screen
     if found["columns"] and not brief:
@@ -87,6 +86,7 @@ def _print(file: str, found: dict[str, Any], stored: Any, top: int, details: boo
             say(f"Strongest pairs: {strongest}.", err=False)
     several = any("class" in weight for weight in found["weights"])
     title = "largest weights: no sample of rows was kept" if found["measure"] == "unit" else "largest contributions"
+    title += "" if explanation is None else ", of the best setting or filter"
     largest = []
     for one in found["weights"][: MAX_LARGEST if brief else None]:
         name = (one["name"] or "") + (" and others" if one["shared"] else "")

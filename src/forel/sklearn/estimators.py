@@ -75,8 +75,8 @@ class FTRLClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         mixture with the best expert, and ``coef_`` are the weights of the best setting
     features : what experts of the default mixture learn from columns of frames and dense arrays: "linear" for values as
         they are, "curves" for further experts on piecewise-linear curves, "pairs" for those on curves and products of
-        two columns; "auto" for "pairs" where there are enough rows. Knots come from the rows of the first fit, the first
-        2,000 of them if they are learned in order
+        two columns; "auto" for "pairs" where there are enough rows. Knots come from the rows of the first fit, from
+        the first 2,000 if they are learned in order
 
     Two classes have one model; with more, each class has a model against the rest. A sample weight multiplies the loss
     of its row.

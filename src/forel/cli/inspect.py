@@ -10,7 +10,7 @@ from forel.cli.errors import errors_as_messages
 from forel.cli.printing import mixture_summary, print_experts, print_json, print_table, say
 from forel.markup import counted, number_text
 
-MAX_COLUMNS = 20  # of a schema that is printed
+MAX_FACTS = 20  # of those with the same name, such as the columns of a schema
 MAX_KEYS = 20
 MAX_LARGEST = 5  # columns, without --details
 DETAILS = ("report", "names", "slots that names share", "norm, bias included", "certificate")
@@ -103,21 +103,11 @@ def _print(file: str, found: dict[str, Any], stored: Any, top: int, details: boo
 def _facts(found: dict[str, Any], details: bool) -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each fact that has no table of its own."""
     for name, value in found.items():
-        if value is None or name in TABLES or (name in DETAILS and not details):
-            continue
-        if name == "schema":
-            text = ", ".join(f"{k}={_column_text(column)}" for k, column in islice(value.items(), MAX_COLUMNS))
-        elif isinstance(value, dict):
-            present = ((k, v) for k, v in value.items() if v is not None)
-            text = ", ".join(f"{k}={_count_kinds(v) if k == 'kinds' else _text(v)}" for k, v in present)
-        else:
-            text = _text(value)
-        # Metrics are those of the first pass of one run.
-        more = name == "rows" and (found["report"] or {}).get("rows", value) != value
-        if details or len(text) <= SHORT:
+        text = _text(value)
+        if value is not None and name not in TABLES and (details or (name not in DETAILS and len(text) <= SHORT)):
+            # Metrics are those of the first pass of one run.
+            more = name == "rows" and (found["report"] or {}).get("rows", value) != value
             yield name + ", in all passes and runs" * more, text
-        elif not isinstance(value, dict):
-            yield name, f"{text[:SHORT].rstrip(', ')} … (--details)"
 
 
 def _print_keys(stored: Any, as_json: bool) -> None:
@@ -189,19 +179,17 @@ def _setting(settings: Any, name: str) -> Any:
     return value if isinstance(value, str | float | int | bool | None) else settings.describe(name)
 
 
-def _column_text(schema: dict[str, Any]) -> str:
-    """Return the kind, range and share of missing values of a column."""
-    if "low" not in schema:
-        return str(schema["kind"])
-    missing = f", {schema['missing']:.1%} missing" if schema["missing"] else ""
-    return f"{schema['kind']} {number_text(schema['low'])} to {number_text(schema['high'])}{missing}"
-
-
 def _text(value: Any) -> str:
-    """Return the text of a value, with six digits."""
+    """Return the text of a value: numbers with six digits, columns of a schema with kind, range and missing values."""
     if isinstance(value, float):
         return number_text(value)
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    if not isinstance(value, dict):
+        return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    if not isinstance(kind := value.get("kind"), str):
+        shown = islice(((k, v) for k, v in value.items() if v is not None), MAX_FACTS)
+        return ", ".join(f"{k}={_count_kinds(v) if k == 'kinds' else _text(v)}" for k, v in shown)
+    missing = f", {value['missing']:.1%} missing" if value.get("missing") else ""
+    return f"{kind} {number_text(value['low'])} to {number_text(value['high'])}{missing}" if "low" in value else kind
 
 
 def _count_kinds(kinds: dict[str, str]) -> str:

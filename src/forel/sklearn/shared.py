@@ -157,15 +157,10 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         if level is not None and (coverage is None or coverage.level != level):
             coverage = Coverage(level)
         before, first = float(np.sum(model.loss)), 0.0
+        learn: Any = model.learn if coverage is None else model.progress
         for number in range(passes_made):
-            # Only rows of the first pass compare settings fairly.
-            learn = (
-                partial(model.progress, again=True)
-                if number > 0
-                else model.learn
-                if coverage is None
-                else model.progress
-            )
+            if number > 0:  # only rows of the first pass compare settings fairly
+                learn = partial(model.progress, again=True)
             order = np.arange(len(labels)) if random is None else random.permutation(len(labels))
             for k in range(0, order.size, order.size if random is None else SHUFFLE_BLOCK):
                 block: Any = slice(None) if random is None else order[k : k + SHUFFLE_BLOCK]

@@ -103,8 +103,10 @@ def _print(file: str, found: dict[str, Any], stored: Any, top: int, details: boo
 def _facts(found: dict[str, Any], details: bool) -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each fact that has no table of its own."""
     for name, value in found.items():
+        if value is None or name in TABLES or (name in DETAILS and not details):
+            continue
         text = _text(value)
-        if value is not None and name not in TABLES and (details or (name not in DETAILS and len(text) <= SHORT)):
+        if details or len(text) <= SHORT:
             # Metrics are those of the first pass of one run.
             more = name == "rows" and (found["report"] or {}).get("rows", value) != value
             yield name + ", in all passes and runs" * more, text

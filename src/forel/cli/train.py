@@ -68,7 +68,6 @@ def train(context: typer.Context, options: TrainOptions) -> None:
 
 def _train(options: TrainOptions, source: list[str], explicit: set[str]) -> None:
     from forel.cli.outputs import Page, Predictions, checkpoint_of, print_summary, reporter, save_model, write_all
-    from forel.cli.predict import link_named
     from forel.training.label_order import LabelOrderWarning, Remedies
     from forel.training.train import train
 
@@ -89,6 +88,8 @@ def _train(options: TrainOptions, source: list[str], explicit: set[str]) -> None
     with ExitStack() as stack:
         out = None
         if options.predictions is not None:
+            from forel.cli.predict import link_named
+
             link = link_named(options.link, settings if start is None else start.settings)
             out = stack.enter_context(Predictions(options.predictions, link))
         cluster = None

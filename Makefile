@@ -26,9 +26,10 @@ run: $(RUN)
 	tail -n 10000 $(DEMO)/clicks.vw > $(DEMO)/test.vw
 	$(BIN)/forel train $(DEMO)/train.vw --model $(DEMO)/clicks.forel --certificate --quiet
 	$(BIN)/forel evaluate $(DEMO)/test.vw --model $(DEMO)/clicks.forel
-	@echo "--- Open $(DEMO)/report.html in a browser. Then try a table of your own:"
-	@echo "    $(BIN)/forel peek FILE.csv     shows its columns, and the command to train on it"
+	@echo "--- What to type next"
+	@echo "    $(BIN)/forel peek FILE.csv     shows the columns of a table of yours, and the command to train on it"
 	@echo "    $(BIN)/forel serve DIR --model $(DEMO)/tumours.forel     answers over HTTP, and learns (needs the extra serve)"
+	@echo "--- The report of the first model, for a browser: file://$(CURDIR)/$(DEMO)/report.html"
 
 survey: $(READY)
 	$(BIN)/forel dev survey
@@ -48,10 +49,10 @@ build: $(READY)
 	done
 	$(BIN)/python -m build --no-isolation --wheel --outdir dist $(WHEEL)/package
 
-# Check metadata and contents of the files in dist, and install and use them with each supported Python that is present,
-# on the path or among INTERPRETERS, such as INTERPRETERS=/opt/python/bin/python3.13.
+# Build the files in dist, check their metadata and contents, and install and use them with each supported Python that
+# is present, on the path or among INTERPRETERS, such as INTERPRETERS=/opt/python/bin/python3.13.
 INTERPRETERS ?=
-release-check: $(READY)
+release-check: build
 	$(BIN)/pytest -n 0 tests/project/test_packaging.py
 	$(BIN)/python -m tests.release $(INTERPRETERS)
 

@@ -30,7 +30,8 @@ def run(*command, cwd, env=OFFLINE):
 
 def interpreters():
     """The supported interpreters that start, by version; a name on the path may be a stub."""
-    given, found = {pathlib.Path(path).name.removeprefix("python"): path for path in sys.argv[1:]}, {}
+    asked = "import sys; print('{}.{}'.format(*sys.version_info))"
+    given, found = {run(path, "-c", asked, cwd=ROOT).strip(): path for path in sys.argv[1:]}, {}
     for version in VERSIONS:
         path = given.get(version) or shutil.which(f"python{version}")
         works = path and subprocess.run([path, "-c", "import venv"], capture_output=True, check=False).returncode == 0

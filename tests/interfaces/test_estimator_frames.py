@@ -164,6 +164,21 @@ def test_missing_numbers_and_dates_have_the_features_of_files(of, columns):
     assert {trained.names[k] for k in trained.names} == set(model.get_feature_names_out())
 
 
+def test_curves_of_rows_in_order_have_the_knots_of_files(monkeypatch):
+    """Knots come from the first rows, also where later ones differ and some are missing."""
+    for module in ("forel.sklearn.shared", "forel.training.curves"):
+        monkeypatch.setattr(f"{module}.FIRST", 40)
+    frame = GAPS[["age", "when"]].sort_values("age", ignore_index=True).assign(drift=np.arange(COUNT) ** 2.0)
+    trained = forel.train(frame.assign(y=Y), label="y", positive="stays", bits=12, features="curves")
+    stream = FTRLClassifier(features="curves").partial_fit(frame, Y, classes=["leaves", "stays"])
+    for model in (stream, FTRLClassifier(features="curves", shuffle=False).fit(frame, Y)):
+        assert model._model.curves.knots.tolist() == trained.learner.curves.knots.tolist()
+        assert trained.predict(frame) == pytest.approx(model.predict_proba(frame)[:, 1], abs=1e-5)
+        assert model.progressive_loss_ == pytest.approx(trained.report.loss, rel=1e-6)
+    spaced = FTRLClassifier(features="curves", passes=1).fit(frame, Y)
+    assert spaced._model.curves.knots.max() > trained.learner.curves.knots.max()
+
+
 def test_dates_without_a_time_have_no_hour_and_new_parts_of_dates_are_learned():
     days = pl.DataFrame({"day": pl.date_range(pl.date(2024, 1, 1), pl.date(2024, 2, 28), eager=True)})
     y = days["day"].dt.month().to_numpy() % 2

@@ -391,6 +391,16 @@ def test_drawn_curves_are_differences_of_predictions(curved):
         np.testing.assert_allclose(line, dots[:, :2], atol=0.006)
 
 
+def test_captions_of_curves_have_six_digits_and_long_names_may_be_broken(interpreted):
+    rng = np.random.default_rng(0)
+    rows = [{"living_area": float(area), "price": 3000 * float(area)} for area in rng.uniform(30, 200, 300)]
+    model = train(rows, loss="squared", label="price", features="curves", bits=6)
+    section = page(model, History()).partition("Curves of columns")[2].partition("</section>")[0]
+    assert "<h3>living_<wbr>area</h3>" in section
+    assert re.search(r"std\. dev\. \d{2,3},\d{3}", section)
+    assert not re.search(r"\d{4}\.", section.partition("<figcaption>")[2])
+
+
 def test_drawn_pairs_are_what_predictions_of_two_columns_do_not_add_up_to(curved):
     model, text = curved[1]
     maps = text.partition("Strongest pairs")[2].partition("</section>")[0].split("<figure>")[1:]

@@ -24,7 +24,7 @@ BUDGETS = {
     "log": 740,
     "serve": 1460,
     "lab": 430,
-    "interfaces": 4240,
+    "interfaces": 4180,
 }
 FILES = 335
 

@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 from forel.cli.errors import errors_as_messages
-from forel.cli.options import NO_FLAGS, ReadingFlags, parse_settings, source_of
+from forel.cli.options import NO_FLAGS, ReadingFlags, check_files, parse_settings, source_of
 from forel.cli.printing import print_json, print_table, say, signed
 from forel.markup import number_text
 
@@ -18,7 +18,6 @@ def compare(
     loss: str | None = None,
     report: str | None = None,
     reading: ReadingFlags = NO_FLAGS,
-    threads: int | None = None,
     as_json: bool = False,
 ) -> None:
     """Say which of two models is better on some rows.
@@ -47,24 +46,17 @@ def compare(
     loss : Of predictions: logistic, squared or absolute. Of settings: their loss.
     report : Write a page with a plot, in HTML.
     as_json (--json) : Print JSON instead of text.
-
-    More on reading
-    ---------------
-    threads : Number of parser threads; results do not depend on it.
     """
     with errors_as_messages():
-        from forel.cli.predict import check_files
         from forel.training.compare import compare
 
-        source = source_of(files)
+        source = source_of(files, reading)
         check_files({"--report": report}, [*source, a, b])
         sides = [_settings(one, loss) for one in (a, b)]
         first, second = (os.path.basename(one) or one for one in (a, b))
         names = (first, second) if first != second else ("A", "B")
         given = None if all(side is not one for side, one in zip(sides, (a, b), strict=True)) else loss
-        found = compare(
-            sides[0], sides[1], source, level=level, loss=given, names=names, threads=threads, **reading.options()
-        )
+        found = compare(sides[0], sides[1], source, level=level, loss=given, names=names, **reading.options())
         if report is not None:
             from forel.report import write_comparison
 

@@ -222,19 +222,9 @@ def _recomputed(result: Any) -> dict[str, Any]:
 
 def _cells(row: dict[str, Any]) -> list[str]:
     """Return a row of the table; a slack that rounding left is 0."""
-    slack = (
-        0.0 if row["holds"] and row["slack"] is not None and abs(row["slack"]) < 1e-12 * row["bound"] else row["slack"]
-    )
-    numbers = ("–" if value is None else f"{value:.4g}" for value in (row["measured"], row["bound"], slack))
-    measured, bound, left = numbers
-    verdict = "holds" if row["holds"] else "FAILS"
-    return [
-        row["result"],
-        row["title"],
-        "tight" if row["tight"] else "",
-        verdict,
-        measured,
-        row["relation"],
-        bound,
-        left,
-    ]
+    slack = row["slack"]
+    if row["holds"] and slack is not None and abs(slack) < 1e-12 * row["bound"]:
+        slack = 0.0
+    measured, *others = ("–" if one is None else f"{one:.4g}" for one in (row["measured"], row["bound"], slack))
+    verdict = "tight" if row["tight"] else "", "holds" if row["holds"] else "FAILS"
+    return [row["result"], row["title"], *verdict, measured, row["relation"], *others]

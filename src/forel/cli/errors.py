@@ -34,6 +34,7 @@ PYTHON = {
     "forel.load(path)": "in Python, forel.load(path)",
 }
 SEEDS = ("--shuffle",)  # flags whose arguments are seeds in Python
+NO_MEMORY = "out of memory; use fewer bits, or fewer lanes"
 FILES = ("model", "files")  # errors of their content, which may be in any of several options
 
 
@@ -53,14 +54,10 @@ def errors_as_messages(unfinished: Callable[[], str] | None = None) -> Iterator[
         # The reader of the output has closed it; nothing can be written, not even when the process ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(1) from None
-    except (ValueError, OSError) as error:
-        message = error.strerror if isinstance(error, OSError) and error.strerror else str(error)  # without [Errno 2]
-        text = f"{error.filename}: {message}" if isinstance(error, OSError) and error.filename else message
-        say(f"forel: {name_options(text, all_options())}")
-        raise typer.Exit(2) from None
-    except MemoryError as error:
-        text = str(error) or "out of memory; use fewer bits, or fewer lanes"
-        say(f"forel: {name_options(text, all_options())}")
+    except (ValueError, OSError, MemoryError) as error:
+        message = getattr(error, "strerror", None) or str(error) or NO_MEMORY  # without [Errno 2]
+        file = getattr(error, "filename", None)
+        say(f"forel: {name_options(f'{file}: {message}' if file else message, all_options())}")
         raise typer.Exit(2) from None
     except KeyboardInterrupt as stop:
         state = str(stop) if stop.args else "" if unfinished is None else unfinished()

@@ -21,11 +21,9 @@ def evaluate(
     files: list[str] | None = None,
     *,
     model: str,
-    data: list[str] | None = None,
     reading: ReadingFlags = NO_FLAGS,
     interval: float | None = None,
     threshold: str | None = None,
-    threads: int | None = None,
     as_json: bool = False,
 ) -> None:
     """Measure a model on files: loss, AUC, calibration, confusion.
@@ -45,20 +43,12 @@ def evaluate(
     interval : Level of intervals of predicted numbers; such as 0.9.
     threshold : f1, cost:5 or a number to decide by; f1 for the best F1, cost:5 if a miss costs 5 false alarms.
     as_json (--json) : Print JSON instead of text.
-
-    More on reading
-    ---------------
-    threads : Number of parser threads; results do not depend on it.
-
-    More for Vowpal Wabbit users
-    ----------------------------
-    data (-d, --data) : A file, as an argument without -d; repeatable.
     """
     with errors_as_messages():
         from forel.training.model import evaluate, load
 
         stored = load(model)
-        found = evaluate(stored, source_of(files, data), interval=interval, threads=threads, **reading.options())
+        found = evaluate(stored, source_of(files, reading), interval=interval, **reading.options())
         decided = None if threshold is None else _decided(found.report.thresholds, threshold)
         if as_json:
             slices = {"slices": [table.to_json() for table in found.slices]} if found.slices else {}

@@ -16,7 +16,6 @@ def explain(
     rows: int = 1,
     top: int = 20,
     key: str | None = None,
-    data: list[str] | None = None,
     reading: ReadingFlags = NO_FLAGS,
     as_json: bool = False,
 ) -> None:
@@ -40,10 +39,6 @@ def explain(
     top : Number of largest contributions to show.
     key : The key of one of the models that --by trained.
     as_json (--json) : Print JSON instead of text.
-
-    More for Vowpal Wabbit users
-    ----------------------------
-    data (-d, --data) : A file, as an argument without -d; repeatable.
     """
     with errors_as_messages():
         from forel.training.model import NOT_HASHED
@@ -54,7 +49,7 @@ def explain(
         stored = load_one(model, key)
         if stored.named_rows is not None:
             raise ValueError(f"model: {NOT_HASHED}")
-        found = stored.explain(source_of(files, data), **reading.options())
+        found = stored.explain(source_of(files, reading), **reading.options())
         for row, explanation in enumerate(islice(found, rows), 1):
             if as_json:
                 print_json(_as_dict(explanation, top))

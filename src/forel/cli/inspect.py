@@ -10,10 +10,10 @@ from forel.cli.errors import errors_as_messages
 from forel.cli.printing import mixture_summary, print_experts, print_json, print_table, say
 from forel.markup import counted, number_text
 
-MAX_COLUMNS = 20  # of a schema that is printed
+MAX_FACTS = 20  # of those with the same name, such as the columns of a schema
 MAX_KEYS = 20
 MAX_LARGEST = 5  # columns, without --details
-DETAILS = ("report", "names", "slots that names share", "norm, bias included")
+DETAILS = ("report", "names", "slots that names share", "norm, bias included", "certificate")
 TABLES = ("mixture", "floor", "curves", "weights", "columns", "measure")  # which have a table or a line of their own
 WEIGHT = ("slot", "name", "shared", "weight", "spread", "contribution")
 SHORT = 120  # characters of a fact, without --details
@@ -68,7 +68,6 @@ def _print(file: str, found: dict[str, Any], stored: Any, top: int, details: boo
             print_experts(explanation)
         for note in explanation.notes if details else explanation.notes[-1:]:
             say(note, err=False)
-        say("Weights below are those of the best setting or filter.", err=False)
     curves = found["curves"]
     brief = curves is not None and not details  # curves say the same of columns, and all have to fit a screen
     if found["columns"] and not brief:
@@ -87,6 +86,7 @@ def _print(file: str, found: dict[str, Any], stored: Any, top: int, details: boo
             say(f"Strongest pairs: {strongest}.", err=False)
     several = any("class" in weight for weight in found["weights"])
     title = "largest weights: no sample of rows was kept" if found["measure"] == "unit" else "largest contributions"
+    title += "" if explanation is None else ", of the best setting or filter"
     largest = []
     for one in found["weights"][: MAX_LARGEST if brief else None]:
         name = (one["name"] or "") + (" and others" if one["shared"] else "")
@@ -105,19 +105,11 @@ def _facts(found: dict[str, Any], details: bool) -> Iterator[tuple[str, str]]:
     for name, value in found.items():
         if value is None or name in TABLES or (name in DETAILS and not details):
             continue
-        if name == "schema":
-            text = ", ".join(f"{k}={_column_text(column)}" for k, column in islice(value.items(), MAX_COLUMNS))
-        elif isinstance(value, dict):
-            present = ((k, v) for k, v in value.items() if v is not None)
-            text = ", ".join(f"{k}={_count_kinds(v) if k == 'kinds' else _text(v)}" for k, v in present)
-        else:
-            text = _text(value)
-        # Metrics are those of the first pass of one run.
-        more = name == "rows" and (found["report"] or {}).get("rows", value) != value
+        text = _text(value)
         if details or len(text) <= SHORT:
+            # Metrics are those of the first pass of one run.
+            more = name == "rows" and (found["report"] or {}).get("rows", value) != value
             yield name + ", in all passes and runs" * more, text
-        elif not isinstance(value, dict):
-            yield name, f"{text[:SHORT].rstrip(', ')} … (--details)"
 
 
 def _print_keys(stored: Any, as_json: bool) -> None:
@@ -189,19 +181,17 @@ def _setting(settings: Any, name: str) -> Any:
     return value if isinstance(value, str | float | int | bool | None) else settings.describe(name)
 
 
-def _column_text(schema: dict[str, Any]) -> str:
-    """Return the kind, range and share of missing values of a column."""
-    if "low" not in schema:
-        return str(schema["kind"])
-    missing = f", {schema['missing']:.1%} missing" if schema["missing"] else ""
-    return f"{schema['kind']} {number_text(schema['low'])} to {number_text(schema['high'])}{missing}"
-
-
 def _text(value: Any) -> str:
-    """Return the text of a value, with six digits."""
+    """Return the text of a value: numbers with six digits, columns of a schema with kind, range and missing values."""
     if isinstance(value, float):
         return number_text(value)
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    if not isinstance(value, dict):
+        return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    if not isinstance(kind := value.get("kind"), str):
+        shown = islice(((k, v) for k, v in value.items() if v is not None), MAX_FACTS)
+        return ", ".join(f"{k}={_count_kinds(v) if k == 'kinds' else _text(v)}" for k, v in shown)
+    missing = f", {value['missing']:.1%} missing" if value.get("missing") else ""
+    return f"{kind} {number_text(value['low'])} to {number_text(value['high'])}{missing}" if "low" in value else kind
 
 
 def _count_kinds(kinds: dict[str, str]) -> str:

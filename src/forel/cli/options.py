@@ -3,6 +3,7 @@
 import csv
 import shlex
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from forel.cli.printing import say
 if TYPE_CHECKING:
     from forel.training.model import Model
 
-__all__ = ["FLAGS", "ReadingFlags", "TrainOptions", "load_one", "parse_settings", "source_of"]
+__all__ = ["FLAGS", "ReadingFlags", "TrainOptions", "check_files", "load_one", "parse_settings", "source_of"]
 
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}
 # The flags of reading that each command takes; models keep the others.
@@ -22,14 +23,15 @@ MEANING = (
     "positive", "classes", "importance", "keep", "ignore", "categories", "text", "date", "bits", "names", "log",
     "ngram", "char_ngram", "interactions",
 )  # fmt: skip
+VOWPAL = ("threads", "data")
 MEASURED = (*CELLS, "positive", "slices", "strict", "on_error", "line_limit")
 FLAGS = {
-    "train": (*CELLS, *MEANING, "slices", "on_error", "line_limit", "follow", "idle"),
+    "train": (*CELLS, *MEANING, "slices", "on_error", "line_limit", "follow", "idle", *VOWPAL),
     "serve": MEANING,
-    "evaluate": MEASURED,
-    "compare": MEASURED,
-    "predict": (*CELLS, "strict", "on_error", "line_limit"),
-    "explain": (*CELLS, "on_error", "line_limit"),
+    "evaluate": (*MEASURED, *VOWPAL),
+    "compare": (*MEASURED, "threads"),
+    "predict": (*CELLS, "strict", "on_error", "line_limit", *VOWPAL),
+    "explain": (*CELLS, "on_error", "line_limit", "data"),
     "peek": CELLS,
 }
 
@@ -77,6 +79,11 @@ class ReadingFlags:
     line_limit : Maximum length of a line in bytes; 64 MB by default, 4 MB for JSON.
     follow : Go on with the lines that are appended to the file, as tail -f does, until Ctrl-C.
     idle : With --follow, end after so many seconds without a line.
+    threads : Number of parser threads; results do not depend on it.
+
+    More for Vowpal Wabbit users
+    ----------------------------
+    data (-d, --data) : A file, as an argument without -d; repeatable.
     """
 
     label: str | None = None
@@ -106,13 +113,15 @@ class ReadingFlags:
     line_limit: int | None = None
     follow: bool = False
     idle: float | None = None
+    threads: int | None = None
+    data: list[str] | None = None
 
     def options(self) -> dict[str, Any]:
         """Return the flags that differ from their defaults, as keywords of :func:`forel.data.read`."""
         chosen: dict[str, Any] = {}
         for flag in fields(self):
             value = getattr(self, flag.name)
-            if value not in (flag.default, []):
+            if flag.name != "data" and value not in (flag.default, []):
                 chosen[flag.name] = _split_all(value) if isinstance(value, list) else value
         if "classes" in chosen:
             chosen["classes"] = parse_classes(chosen["classes"])
@@ -205,10 +214,6 @@ class TrainOptions:
     serving : Write a small model, for predictions only: the best setting, or a mixture that has 1 % less loss.
     link : Scale of --predictions: auto, identity, logistic or glf1; see forel predict.
 
-    More on reading
-    ---------------
-    threads : Number of parser threads; results do not depend on it.
-
     More on cluster
     ---------------
     ray : Read files on a Ray cluster: its address, or local to start Ray here. The model is the same.
@@ -221,7 +226,6 @@ class TrainOptions:
 
     More for Vowpal Wabbit users
     ----------------------------
-    data (-d, --data) : A file, as an argument without -d; repeatable.
     holdout_off (--holdout_off) : Hold out nothing, the default.
     ftrl (--ftrl, --save_resume) : Always on; with --alpha, learn as VW does.
     ftrl_alpha (--ftrl_alpha) : VW's name of --alpha.
@@ -264,12 +268,10 @@ class TrainOptions:
     best: bool = False
     serving: bool = False
     link: str = "auto"
-    threads: int | None = None
     ray: str | None = None
     workers: int | None = None
     quiet: bool = False
     as_json: bool = False
-    data: list[str] | None = None
     holdout_off: bool = False
     ftrl: bool = False
     ftrl_alpha: float | None = None
@@ -278,15 +280,27 @@ class TrainOptions:
     quantile_tau: float | None = None
 
 
-def source_of(files: list[str] | None, data: list[str] | None = None) -> list[str]:
+def source_of(files: list[str] | None, reading: ReadingFlags) -> list[str]:
     """Return the files given as arguments or with -d, or standard input, which a terminal has to be asked for."""
-    found = [*(files or ()), *(data or ())]
+    found = [*(files or ()), *(reading.data or ())]
     if sys.stdin is not None and sys.stdin.isatty():
         if not found:
             raise typer.BadParameter("none; name files, or - for standard input", param_hint="files")
         if "-" in found:
             say("forel: reading rows from this terminal until Ctrl-D")
     return found or ["-"]
+
+
+def check_files(outputs: dict[str, str | None], source: list[str]) -> None:
+    """Check that outputs can be written, before anything is read; predictions may also go to a pipe."""
+    from forel.data.sources.files import single_sources
+    from forel.store.atomic import check_outputs
+
+    written = {name: path for name, path in outputs.items() if path != "-"}
+    read: list[str] = []
+    with suppress(OSError, ValueError):  # a missing source is an error when it is opened
+        read = [one for one in single_sources(source) if one != "-"]
+    check_outputs(written, streams=("--predictions", "--output"), sources=read)
 
 
 def load_one(path: str, key: str | None) -> "Model":

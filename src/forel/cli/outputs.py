@@ -13,7 +13,6 @@ from typing import IO, Any, NamedTuple
 
 import forel
 from forel.cli.errors import all_options, name_options, print_problems
-from forel.cli.predict import prediction_writer
 from forel.cli.printing import (
     jsonable,
     mixture_summary,
@@ -177,6 +176,8 @@ class Predictions:
     reads_model = False
 
     def __init__(self, path: str, link: Callable[[Any], Any]) -> None:
+        from forel.cli.predict import prediction_writer
+
         self._path, self._link = path, link
         self._problem: OSError | None = None
         self._open = ExitStack()

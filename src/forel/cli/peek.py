@@ -11,6 +11,7 @@ from forel.markup import counted
 
 MAX_COLUMNS = 18  # of a table, so that a screen shows the command as well
 
+COLUMN = ("column", "kind", "distinct", "missing", "examples")
 MOST_CLASSES = 20  # of whole numbers as labels
 SEPARATOR_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe", " ": "space"}
 
@@ -44,21 +45,12 @@ def peek(file: str, *, rows: int = 1000, reading: ReadingFlags = NO_FLAGS, as_js
 
 
 def _as_dict(found: Any, command: str | None) -> dict[str, Any]:
+    facts, of_column = ("file", "format", "separator", "rows", "label", "classes", "malformed"), COLUMN[1:]
     return {
-        "file": found.file,
-        "format": found.format,
-        "separator": found.separator,
-        "header": found.options.header,
-        "decimal": found.options.decimal,
-        "rows": found.rows,
-        "columns": [
-            {name: getattr(column, name) for name in ("name", "kind", "distinct", "missing", "examples")}
-            for column in found.columns
-        ],
-        "label": found.label,
-        "classes": found.classes,
+        **{name: getattr(found, name) for name in facts},
+        **{name: getattr(found.options, name) for name in ("header", "decimal")},
+        "columns": [{name: getattr(column, name) for name in ("name", *of_column)} for column in found.columns],
         "formatted_numbers": found.formatted,
-        "malformed": found.malformed,
         "positive": found.positive if found.words is None else found.words.positive,
         "command": command,
     }
@@ -78,7 +70,7 @@ def _print(found: Any, command: str | None) -> None:
             [c.name, "label" if c.name == found.label else c.kind, f"{c.distinct:,}", f"{c.missing:,}",
              ", ".join(c.examples)] for c in (*listed, *(one for one in others if one.name == found.label))
         )  # fmt: skip
-        print_table(["column", "kind", "distinct", "missing", "examples"], rows, left=5, fold=False)
+        print_table(COLUMN, rows, left=5, fold=False)
         if others:
             say(f"{counted(len(others), 'further column')}; --json lists all.", err=False)
         for note in _notes(found):

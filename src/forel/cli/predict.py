@@ -2,13 +2,13 @@
 
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from forel.cli.errors import errors_as_messages, print_problems
-from forel.cli.options import NO_FLAGS, ReadingFlags, source_of
+from forel.cli.options import NO_FLAGS, ReadingFlags, check_files, source_of
 
 LINKS = ("auto", "identity", "logistic", "glf1")
 
@@ -22,9 +22,7 @@ def predict(
     probabilities: bool = False,
     interval: float | None = None,
     threshold: str | None = None,
-    data: list[str] | None = None,
     reading: ReadingFlags = NO_FLAGS,
-    threads: int | None = None,
 ) -> None:
     """Write a prediction for each example.
 
@@ -47,14 +45,6 @@ def predict(
     probabilities : Write name:probability of each class; tabs separate them.
     interval : Write intervals too; of this level, that of training.
     threshold : Write 1 from this prediction on, and 0 below; or cost:5 if a miss costs 5 false alarms.
-
-    More on reading
-    ---------------
-    threads : Number of parser threads; results do not depend on it.
-
-    More for Vowpal Wabbit users
-    ----------------------------
-    data (-d, --data) : A file, as an argument without -d; repeatable.
     """
     with errors_as_messages():
         import numpy as np
@@ -66,7 +56,7 @@ def predict(
         from forel.training.scoring import predict_blocks, prediction_link
         from forel.validation import refuse
 
-        source = source_of(files, data)
+        source = source_of(files, reading)
         check_files({"--output": output}, [*source, model])
         stored = load(model)
         names = stored.classes
@@ -79,6 +69,7 @@ def predict(
         if threshold is not None:
             apply_link = _decide(apply_link, threshold, several)
         columns, options = names if probabilities else None, reading.options()
+        threads = options.pop("threads", None)
         found, skipped = Problems(options.get("on_error", "raise")), Problems("skip")
 
         def skipped_lines() -> set[int]:
@@ -146,18 +137,6 @@ def link_named(name: str, settings: Any) -> Any:
     if name == "auto":
         return settings.link
     return {"identity": np.asarray, "logistic": sigmoid, "glf1": lambda m: 2 * sigmoid(m) - 1}[name]
-
-
-def check_files(outputs: dict[str, str | None], source: list[str]) -> None:
-    """Check that outputs can be written, before anything is read; predictions may also go to a pipe."""
-    from forel.data.sources.files import single_sources
-    from forel.store.atomic import check_outputs
-
-    written = {name: path for name, path in outputs.items() if path != "-"}
-    read: list[str] = []
-    with suppress(OSError, ValueError):  # a missing source is an error when it is opened
-        read = [one for one in single_sources(source) if one != "-"]
-    check_outputs(written, streams=("--predictions", "--output"), sources=read)
 
 
 @contextmanager

@@ -37,7 +37,7 @@ __all__ = [
     "signed",
 ]
 
-TOP = 5  # settings of a mixture
+TOP = 3  # settings of a mixture
 MAX_CLASSES = 12  # of a confusion table; with more, the commonest confusions are listed
 SLICE_COLUMNS = {
     "rows": "rows", "loss": "", "auc": "AUC", "calibration": "calibration", "accuracy": "accuracy",

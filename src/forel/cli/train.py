@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from forel.cli.errors import errors_as_messages
-from forel.cli.options import TrainOptions, source_of
+from forel.cli.options import TrainOptions, check_files, source_of
 from forel.cli.printing import say
 from forel.cli.vowpal import translate_vw_options
 
@@ -49,7 +49,7 @@ def train(context: typer.Context, options: TrainOptions) -> None:
     have the same meaning as in VW. With an alpha, so do --loss_function and
     the constant. Hashes and defaults differ; see docs/guide/from_vw.md.
     """
-    source = source_of(options.files, options.data)
+    source = source_of(options.files, options.reading)
     explicit = {
         one for one in context.params if getattr(context.get_parameter_source(one), "name", "") == "COMMANDLINE"
     }
@@ -68,7 +68,6 @@ def train(context: typer.Context, options: TrainOptions) -> None:
 
 def _train(options: TrainOptions, source: list[str], explicit: set[str]) -> None:
     from forel.cli.outputs import Page, Predictions, checkpoint_of, print_summary, reporter, save_model, write_all
-    from forel.cli.predict import check_files, link_named
     from forel.training.label_order import LabelOrderWarning, Remedies
     from forel.training.train import train
 
@@ -89,6 +88,8 @@ def _train(options: TrainOptions, source: list[str], explicit: set[str]) -> None
     with ExitStack() as stack:
         out = None
         if options.predictions is not None:
+            from forel.cli.predict import link_named
+
             link = link_named(options.link, settings if start is None else start.settings)
             out = stack.enter_context(Predictions(options.predictions, link))
         cluster = None

@@ -9,7 +9,7 @@ from forel.data.block import Block
 from forel.losses import Interval, Labels
 from forel.validation import all_finite, real, refuse
 
-__all__ = ["CoalescedRows", "Examples", "Rows", "examples_of", "index_dtype", "not_finite", "rows_of"]
+__all__ = ["CoalescedRows", "Examples", "Rows", "as_writeable", "examples_of", "index_dtype", "not_finite", "rows_of"]
 
 # Dense arrays with at most this many numbers are converted without scipy.
 SMALL, SMALL_TYPES = 1 << 13, frozenset(map(np.dtype, (np.float32, np.float64, np.int64, np.int32, np.uint8, np.bool_)))
@@ -228,7 +228,7 @@ def index_dtype(features: int) -> np.dtype[Any]:
 def _for_kernels(rows: Rows, features: int) -> Rows:
     """Return rows in the one form for which kernels are compiled: numba compiles again for every other type."""
     indptr, indices = rows.indptr.astype(np.int64, copy=False), rows.indices.astype(index_dtype(features), copy=False)
-    return type(rows)(*(_as_writeable(np.ascontiguousarray(array)) for array in (indptr, indices, rows.values)))
+    return type(rows)(*(as_writeable(np.ascontiguousarray(array)) for array in (indptr, indices, rows.values)))
 
 
 class _Alias:
@@ -239,7 +239,7 @@ class _Alias:
         self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}
 
 
-def _as_writeable(array: NDArray[Any]) -> NDArray[Any]:
+def as_writeable(array: NDArray[Any]) -> NDArray[Any]:
     """Return an array, or a writeable view of one that is read-only, which numba treats as another type.
 
     Kernels only read rows.

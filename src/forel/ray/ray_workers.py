@@ -18,12 +18,13 @@ import numpy as np
 from forel.data.block import Block
 from forel.data.pieces import AHEAD, Parsed, Piece, read_piece
 from forel.learner.keyed import KeyedModels
+from forel.learner.rows import as_writeable
 from forel.validation import positive, refuse, whole
 
 if TYPE_CHECKING:
     from forel.ray.ray_keys import RayKeys
 
-__all__ = ["RayWorkers", "import_ray", "ray_errors", "writable_view"]
+__all__ = ["RayWorkers", "import_ray", "ray_errors"]
 
 GROUP_BYTES = 1 << 24  # bytes of a group of blocks: an object costs Ray milliseconds, whatever its size
 WAITING_SHARE = 0.25  # of the object store, for groups that wait
@@ -231,9 +232,9 @@ def _with_views(parsed: Parsed) -> Parsed:
     block = parsed.block
     if block is None:
         return parsed
-    return replace(
-        parsed, block=replace(block, **{one.name: writable_view(getattr(block, one.name)) for one in fields(Block)})
-    )
+    held = ((one.name, getattr(block, one.name)) for one in fields(Block))
+    arrays: dict[str, Any] = {name: as_writeable(array) for name, array in held if isinstance(array, np.ndarray)}
+    return replace(parsed, block=replace(block, **arrays))
 
 
 @contextmanager
@@ -258,26 +259,3 @@ def import_ray() -> Any:
             "ray", "an environment without Ray", "an installation with it: pip install 'forel[ray]'"
         ) from error
     return ray
-
-
-def writable_view(array: Any) -> Any:
-    """Return a view of an array that is not marked as read-only; anything else is returned unchanged.
-
-    Kernels are compiled for arrays that may be written, and never write to rows. A copy would take as long as parsing
-    some formats.
-
-    >>> array = np.arange(3)
-    >>> array.flags.writeable = False
-    >>> writable_view(array).flags.writeable, writable_view(array).base.array is array
-    (True, True)
-    """
-    return np.asarray(_Memory(array)) if isinstance(array, np.ndarray) and not array.flags.writeable else array
-
-
-class _Memory:
-    """Another description of an array's memory, which keeps the array alive."""
-
-    def __init__(self, array: Any) -> None:
-        self.array = array
-        address, _ = array.__array_interface__["data"]
-        self.__array_interface__ = {**array.__array_interface__, "data": (address, False)}

@@ -67,4 +67,4 @@ def _table(title: str, columns: tuple[str, ...], rows: Any) -> Element | None:
         [value if isinstance(value, str) else number_text(float(value), digits=4).replace("-", "−") for value in row]
         for row in rows
     ]
-    return tag("section", tag("h2", title), table(title, columns, cells)) if cells else None
+    return tag("section", table(title, columns, cells)) if cells else None

@@ -1,5 +1,7 @@
 """Curves of columns and heat maps of pairs, as small plots that a screen of a phone has two of side by side."""
 
+import re
+
 from forel.markup import Element, number_text, tag
 from forel.report.plots import linear_axis
 from forel.store.column_curves import ColumnCurve, Curves, PairSpread, ends, short
@@ -66,7 +68,7 @@ def _curve(curve: ColumnCurve, low: float, high: float, share: float) -> Element
     ]  # fmt: skip
     ticks = [tag("text", text, x=left - 5, y=to_y(v) + 4, text_anchor="end") for v, text in y.ticks]
     ticks += _across([short(one) for one in knots], [x for x, _ in points], left)
-    caption = f"std. dev. {curve.spread:.4f}, {share:.1%} of the variance of all curves"
+    caption = f"std. dev. {_size(curve.spread)}, {share:.1%} of the variance of all curves"
     if curve.missing:
         caption += f"; a missing value adds {_signed(curve.missing - sum(curve.values) / len(curve.values))}"
     caption += "; knots evenly spaced" if crowded else ""
@@ -74,7 +76,12 @@ def _curve(curve: ColumnCurve, low: float, high: float, share: float) -> Element
 
 
 def _signed(value: float) -> str:
-    return f"{value:+.4f}".replace("-", "−")
+    return ("−" if value < 0 else "+") + _size(abs(value))
+
+
+def _size(value: float) -> str:
+    """Return a number with four decimals, or with six digits if it is large or tiny."""
+    return number_text(value, decimals=4)
 
 
 def _pairs(found: Curves) -> list[Element]:
@@ -108,7 +115,9 @@ def _pair(pair: PairSpread) -> Element:
     ticks = _across(across, [left + (i + 0.5) * width for i in range(len(across))], left)
     ticks += [tag("text", up[j], x=left - 4, y=bottom - (j + 0.5) * height + 4, text_anchor="end") for j in ends(up)]
     names = f"{pair.first} × {pair.second}"
-    caption = f"{pair.first} to the right, {pair.second} upwards; full color: ±{most:.4f}; std. dev. {pair.spread:.4f}"
+    caption = (
+        f"{pair.first} to the right, {pair.second} upwards; full color: ±{_size(most)}; std. dev. {_size(pair.spread)}"
+    )
     return _figure(names, caption, *cells, frame, *ticks)
 
 
@@ -132,4 +141,6 @@ def _across(labels: list[str], places: list[float], left: float) -> list[Element
 def _figure(name: str, caption: str, *drawn: Element) -> Element:
     described = tag("title", name), tag("desc", caption)
     plot = tag("svg", *described, *drawn, viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}", role="img")
-    return tag("figure", tag("h3", name), plot, tag("figcaption", caption))
+    first, *rest = re.split("(?<=_)", name)  # where long names may be broken
+    heading = tag("h3", first, *(part for word in rest for part in (tag("wbr"), word)))
+    return tag("figure", heading, plot, tag("figcaption", caption))

@@ -214,8 +214,8 @@ def _columns(trained: Model) -> Element | None:
         for one in columns
     ]
     alone = "AUC" if trained.report.auc is not None else "squared correlation with labels"
-    caption = f"What columns add to a margin, over a sample of the rows; alone: the {alone} of it"
-    shown = table(caption, ("column", "features", "std. dev. of its contribution", "alone"), rows)
+    caption = f"Standard deviation of what columns add to a margin, over a sample of the rows; alone: the {alone} of it"
+    shown = table(caption, ("column", "features", "std. dev.", "alone"), rows)
     return tag("section", tag("h2", "Largest columns"), shown)
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Hashable
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -38,51 +38,36 @@ CLASSIFICATION = tuple(name for name, loss in VOCABULARY.items() if isinstance(l
 REGRESSION = tuple(name for name, loss in VOCABULARY.items() if isinstance(loss.link, Identity))
 
 
+@dataclass(eq=False, repr=False)
 class RiverModel:
-    """A model of river, whose parameters are its attributes."""
+    """A model of river: its parameters are fields, from which the constructor is made."""
 
     _losses: ClassVar[tuple[str, ...]]  # the first one is the default
     _intervals: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        alpha: float | None = None,
-        beta: float | None = None,
-        l1: float | None = None,
-        l2: float = 0.0,
-        algorithm: str = "proximal",
-        rate: str | None = None,
-        loss: str | MarginLoss | None = None,
-        penalty_weight: str = "once",
-        radius: float | None = None,
-        bias: bool = True,
-        bits: int | None = None,
-        dtype: str = "float64",
-        certified: bool = False,
-        seed: int = 0,
-        memory: float = 1.0,
-        interval: float | None = None,
-    ) -> None:
-        if interval is not None and not self._intervals:
-            raise refuse("interval", interval, "None: intervals are those of predicted numbers")
-        self.alpha = alpha
-        self.beta = beta
-        self.l1 = l1
-        self.l2 = l2
-        self.algorithm = algorithm
-        self.rate = rate
-        self.loss = self._losses[0] if loss is None else loss
-        self.penalty_weight = penalty_weight
-        self.radius = radius
-        self.bias = bias
-        self.bits = bits
-        self.dtype = dtype
-        self.certified = certified
-        self.seed = seed
-        self.memory = memory
-        self.interval = interval
-        self._learner = DictLearner(_settings_of(self, self._losses), dtype, bits, certified)
-        self._coverage = None if interval is None else Coverage(interval)
+    alpha: float | None = None
+    beta: float | None = None
+    l1: float | None = None
+    l2: float = 0.0
+    algorithm: str = "proximal"
+    rate: str | None = None
+    loss: str | MarginLoss | None = None
+    penalty_weight: str = "once"
+    radius: float | None = None
+    bias: bool = True
+    bits: int | None = None
+    dtype: str = "float64"
+    certified: bool = False
+    seed: int = 0
+    memory: float = 1.0
+    interval: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.interval is not None and not self._intervals:
+            raise refuse("interval", self.interval, "None: intervals are those of predicted numbers")
+        self.loss = self._losses[0] if self.loss is None else self.loss
+        self._learner = DictLearner(_settings_of(self, self._losses), self.dtype, self.bits, self.certified)
+        self._coverage = None if self.interval is None else Coverage(self.interval)
         self._y_name: str | None = None
 
     @property

@@ -45,8 +45,8 @@ class OneRow:
     """
 
     __slots__ = (
-        "arrays", "block", "capacity", "clips", "kernel", "learner", "mixed", "numbers", "out", "places", "slots",
-        "values",
+        "arrays", "block", "capacity", "clips", "kernel", "learner", "margins", "mixed", "numbers", "out", "places",
+        "slots", "values",
     )  # fmt: skip
 
     def __init__(self, learner: Learner, capacity: int) -> None:
@@ -64,11 +64,10 @@ class OneRow:
         *tables, _, key, parameters = state.arrays
         self.arrays: Any = (self.places, self.numbers, *tables, parameters, state.totals, self.out)
         self.block = np.array([*(v for a in self.arrays for v in (a.ctypes.data, a.size)), key], np.int64)
-        self.mixed: BayesRow | AnyRow | None = None
-        if learner.mixture is not None:
-            bayes = learner.mixture.rule is Mixing.BAYES and learner.classes is None
-            out = self.out[: used_lanes(learner)]
-            self.mixed = BayesRow(learner.mixture, out) if bayes else AnyRow(learner.mixture, out)
+        self.margins, mixture = self.out[None, : used_lanes(learner)], learner.mixture
+        self.mixed: BayesRow | None = None
+        if mixture is not None and mixture.rule is Mixing.BAYES and learner.classes is None:
+            self.mixed = BayesRow(mixture, self.margins[0])
 
     def fill(self, slots: Any, values: Any) -> None:
         """Write the slots and values of a row."""
@@ -87,6 +86,8 @@ class OneRow:
             state.note(importance=np.array([abs(weight - 1)]))
         if self.mixed is not None:
             self.mixed.learn(label, weight)
+        elif self.learner.mixture is not None:
+            self.learner.mixture.learn(unread(np.array([label]), np.array([weight])), self.margins)
 
     def predict(self) -> Any:
         """Return the margin of the current row, the margins of several lanes, or those of the mixture."""
@@ -96,7 +97,10 @@ class OneRow:
         first = self.kernel.predict_one(self.block, state.rounds)
         if self.mixed is not None:
             return self.mixed.predict()
-        return first if self.out.size == 1 else self.out.copy()
+        if self.learner.mixture is None:
+            return first if self.out.size == 1 else self.out.copy()
+        found = self.learner.mixture.mixed(self.margins)[0]
+        return found.item() if found.size == 1 else found
 
     def _clip(self, scales: NDArray[Any]) -> None:
         """Clip the values of the row, as predictions of a state with these scales do."""
@@ -104,24 +108,6 @@ class OneRow:
         values, limits = self.numbers[FRONT : FRONT + end], scales[self.places[2 : 2 + end]]
         if (np.abs(values) > limits).any():
             np.clip(values, -limits, limits, out=values)
-
-
-class AnyRow:
-    """Mixes the margins of one row by any rule."""
-
-    __slots__ = ("margins", "mixture")
-
-    def __init__(self, mixture: Mixture, margins: NDArray[Any]) -> None:
-        self.mixture, self.margins = mixture, margins[None]
-
-    def learn(self, label: float, weight: float) -> None:
-        """Add the losses of the row to the ledger."""
-        self.mixture.learn(unread(np.array([label]), np.array([weight])), self.margins)
-
-    def predict(self) -> Any:
-        """Return the mixture's margin, or an array with one for each class."""
-        found = self.mixture.mixed(self.margins)[0]
-        return found.item() if found.size == 1 else found
 
 
 class BayesRow:

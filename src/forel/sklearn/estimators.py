@@ -75,7 +75,8 @@ class FTRLClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         mixture with the best expert, and ``coef_`` are the weights of the best setting
     features : what experts of the default mixture learn from columns of frames and dense arrays: "linear" for values as
         they are, "curves" for further experts on piecewise-linear curves, "pairs" for those on curves and products of
-        two columns; "auto" for "pairs" where there are enough rows. Knots come from the rows of the first fit
+        two columns; "auto" for "pairs" where there are enough rows. Knots come from the rows of the first fit, from
+        the first 2,000 if they are learned in order
 
     Two classes have one model; with more, each class has a model against the rest. A sample weight multiplies the loss
     of its row.
@@ -170,7 +171,7 @@ class FTRLClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         if continues and not np.array_equal(classes, before):
             model = self._model.with_classes(classes.size, np.searchsorted(classes, before).tolist())
         else:
-            model = self._model_to_train(continues, X, several)
+            model = self._model_to_train(continues, X, several, stream)
         if several is None and model.settings.signed:
             labels = 2 * labels - 1
         self._train(model, X, labels, sample_weight, stream)
@@ -292,7 +293,7 @@ class FTRLRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, continues: bool, stream: bool) -> "FTRLRegressor":
         X, y = self._validated(X, y, reset=not continues)
-        self._train(self._model_to_train(continues, X, None), X, y, sample_weight, stream)
+        self._train(self._model_to_train(continues, X, None, stream), X, y, sample_weight, stream)
         return self
 
     @predicts

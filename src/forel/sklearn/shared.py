@@ -91,14 +91,14 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         """Fit a new model in ``passes`` passes, or continue the present one with ``warm_start``."""
         return self._learn(X, y, sample_weight, bool(self.warm_start) and self.__sklearn_is_fitted__(), False)
 
-    def _model_to_train(self, continues: bool, X: Any, classes: int | None) -> Learner:
+    def _model_to_train(self, continues: bool, X: Any, classes: int | None, stream: bool) -> Learner:
         """Return the model to train: a new one, or the estimator's own if its settings have not changed."""
         settings, dtype = self._settings(), self._dtype()
         grown = replace(settings, filters=(), full_filters=())  # of two classes to which others were added
         default = settings
         settings = settings if classes is None else without_filters(settings)
         if not continues:
-            curves = self._curves(X, default, classes)
+            curves = self._curves(X, default, classes, stream or not self.shuffle)
             return Learner(X.shape[1], settings, classes, dtype, bool(self.certified), curves=curves)
         model: Learner = self._model
         if classes is not None and model.settings == grown:
@@ -112,13 +112,13 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"{names}: got another value than before, expected the same; fit again without warm_start")
         return model
 
-    def _curves(self, X: Any, settings: Settings, classes: int | None) -> Curves | None:
-        """Return the curves of rows that are evenly spaced; by default none of sparse matrices."""
+    def _curves(self, X: Any, settings: Settings, classes: int | None, ordered: bool) -> Curves | None:
+        """Return the curves of the first rows, as in :func:`forel.train`, or without an order of evenly spaced ones."""
         features, known = checked_features(self.features), vars(self).get("_next_frame_features")
         if features == "linear" or (features == "auto" and known is None and sparse.issparse(X)):
             return None
         rows = rows_of(X, X.shape[1], self._dtype())
-        some = rows.take(np.arange(0, rows.number, -(-rows.number // FIRST)))
+        some = rows.take(np.arange(0, rows.number, 1 if ordered else -(-rows.number // FIRST))[:FIRST])
         columns = (
             range(X.shape[1]) if known is None else [known.numbers[k] for k, v in known.kinds.items() if v == NUMBER]
         )
@@ -157,15 +157,10 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         if level is not None and (coverage is None or coverage.level != level):
             coverage = Coverage(level)
         before, first = float(np.sum(model.loss)), 0.0
+        learn: Any = model.learn if coverage is None else model.progress
         for number in range(passes_made):
-            # Only rows of the first pass compare settings fairly.
-            learn = (
-                partial(model.progress, again=True)
-                if number > 0
-                else model.learn
-                if coverage is None
-                else model.progress
-            )
+            if number > 0:  # only rows of the first pass compare settings fairly
+                learn = partial(model.progress, again=True)
             order = np.arange(len(labels)) if random is None else random.permutation(len(labels))
             for k in range(0, order.size, order.size if random is None else SHUFFLE_BLOCK):
                 block: Any = slice(None) if random is None else order[k : k + SHUFFLE_BLOCK]

@@ -106,15 +106,21 @@ class Folder:
         target = self.path / "checkpoints" / f"{content['position']:020d}"
         if target.exists():
             return
+        for left in target.parent.glob("*.new"):  # by a process that was killed
+            shutil.rmtree(left)
         work = target.with_suffix(".new")
-        shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
-        for name, (model, metrics) in models.items():
-            save(work / f"{name}.forel", model, arrays={f"{METRICS}{key}": value for key, value in metrics.items()})
-        with open(work / f"{STATE}.npz", "wb") as file:
-            np.savez(file, content=np.frombuffer(json.dumps({**content, "needs": needs}).encode(), np.uint8), **arrays)
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            for name, (model, metrics) in models.items():
+                save(work / f"{name}.forel", model, arrays={f"{METRICS}{key}": value for key, value in metrics.items()})
+            content = {**content, "needs": needs}
+            with open(work / f"{STATE}.npz", "wb") as file:
+                np.savez(file, content=np.frombuffer(json.dumps(content).encode(), np.uint8), **arrays)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:  # on a full disk it would take space that the log needs
+            shutil.rmtree(work)
+            raise
         os.replace(work, target)
         with suppress(OSError):
             handle = os.open(target.parent, os.O_RDONLY)

@@ -177,6 +177,16 @@ def test_the_cost_of_delay_and_the_certificate_are_about_what_was_served(tmp_pat
     folder.close()
 
 
+def test_the_loss_of_one_class_proves_nothing_about_that_of_all(tmp_path, interpreted):
+    for loss, proved in (("logistic", False), ("softmax", True)):
+        contest = Contest(Model(Learner(1 << BITS, Settings(loss, alpha=0.5), classes=3, certified=True)))
+        folder = Folder(tmp_path / loss, new_model("classes"))
+        write(folder, "classes")
+        contest.learn(list(events_of(folder.log)))
+        assert (contest.certificate() is not None) == proved
+        folder.close()
+
+
 def test_what_is_older_is_deleted_and_the_rest_still_replays(tmp_path, interpreted, monkeypatch):
     folder = Folder(tmp_path / "a", new_model("one"), segment_bytes=2000, keep=True)
     write(folder, "one")
@@ -202,7 +212,7 @@ def test_what_is_older_is_deleted_and_the_rest_still_replays(tmp_path, interpret
 def test_a_checkpoint_that_cannot_be_written_leaves_no_part_of_it(tmp_path, interpreted, monkeypatch):
     folder = Folder(tmp_path / "a", new_model("one"))
     write(folder, "one")
-    folder.contest.learn([event for event in events_of(folder.log)])
+    folder.contest.learn(list(events_of(folder.log)))
     killed = tmp_path / "a" / "checkpoints" / "00000000000000000099.new"
     killed.mkdir()
     (killed / "initial.forel").write_bytes(b"a part of a model")

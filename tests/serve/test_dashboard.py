@@ -81,7 +81,13 @@ def run_by_node(states):
 def test_every_state_is_shown_as_text(states):
     state, shown = run_by_node(states[:2])
     assert state == "initial: 40 rows learned"
-    for part in (f"{HOSTILE}39", "What was served had an average loss of", "no fixed model of at most a norm has", "no alarm for drift", "mixer"):
+    for part in (
+        f"{HOSTILE}39",
+        "What was served had an average loss of",
+        "no fixed model of at most a norm has",
+        "no alarm for drift",
+        "mixer",
+    ):
         assert part in shown
     against = states[1]["models"][1]["against_served"]
     assert against["sentence"] in shown

@@ -204,8 +204,9 @@ class Contest:
         report = self.served.report()
         for name in sorted(self.folds, key=lambda name: name != self.champion):
             learner = self.folds[name].learner
-            if learner.certified and learner.rounds == self.rows > 0:
-                floor = learner.loss_floor(loss=report.loss * report.weight)
+            one_loss = learner.classes is None or learner.joint  # as is served; otherwise each class has its own
+            if learner.certified and one_loss and learner.rounds == self.rows > 0:
+                floor: LossFloor = learner.loss_floor(loss=report.loss * report.weight)
                 whose = f"{floor.setting} of {name}" if floor.setting else f"the model {name}"
                 floor = floor.of_hashed_features(learner.features, learner.used_slots)
                 return replace(floor, learner="what was served", setting=whose)

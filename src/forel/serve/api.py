@@ -116,38 +116,29 @@ class Api:
         margins, recorded = service.margins(rows), False
         if names is not None:
             margins, recorded = self._remember(names, pack_each(rows), margins)
-        answer = self._of_many(asked, margins, recorded) if many else self._of_one(asked, margins[0], recorded)
+        answer = self._answer(asked, margins, recorded)
         if asked.explain:
             answer["explanation"] = self.models.explanation(asked.row or {})
         self._predicted(request, answer, len(margins))
 
-    def _of_many(self, asked: Predict, margins: Any, recorded: bool) -> dict[str, Any]:
-        coding = self.service.coding
+    def _answer(self, asked: Predict, margins: Any, recorded: bool) -> dict[str, Any]:
+        """Return what is said of the rows of a request, or of its only one."""
+        coding, many = self.service.coding, asked.rows is not None
         if coding.classes is None:
-            answer: dict[str, Any] = {"predictions": np.asarray(coding.predictions(margins)).tolist()}
+            columns: dict[str, Any] = {"prediction": np.asarray(coding.predictions(margins)).tolist()}
         else:
-            answer = {"predictions": [coding.shown(one) for one in margins]}
-            answer["probabilities"] = [coding.probabilities(one) for one in margins]
-        if asked.ids is not None:
-            answer |= {"ids": asked.ids, "recorded": recorded}
+            columns = {"prediction": [coding.shown(one) for one in margins]}
+            columns["probabilities"] = [coding.probabilities(one) for one in margins]
         if asked.interval:
-            answer["intervals"] = [self.service.interval(one) for one in answer["predictions"]]
-        return answer
-
-    def _of_one(self, asked: Predict, margins: Any, recorded: bool) -> dict[str, Any]:
-        coding = self.service.coding
-        answer: dict[str, Any] = {"prediction": coding.shown(margins)}
-        if (probabilities := coding.probabilities(margins)) is not None:
-            answer["probabilities"] = probabilities
-        if asked.id is not None:
-            answer |= {"id": asked.id, "recorded": recorded}
-        if asked.interval:
-            answer["interval"] = self.service.interval(answer["prediction"])
+            columns["interval"] = [self.service.interval(one) for one in columns["prediction"]]
+        answer = {name + "s" * (many and name[-1] != "s"): each if many else each[0] for name, each in columns.items()}
+        if asked.ids is not None or asked.id is not None:
+            answer |= {"ids" if many else "id": asked.ids or asked.id, "recorded": recorded}
         return answer
 
     def _line_done(self, request: Request, asked: Predict, margins: Any, wrong: str | None, recorded: bool) -> None:
         if wrong is None:
-            self._predicted(request, self._of_one(asked, margins, recorded))
+            self._predicted(request, self._answer(asked, margins[None], recorded))
         else:
             self._refused(request, f"row: {wrong}")
 

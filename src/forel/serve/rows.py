@@ -39,8 +39,9 @@ class RowsOfRequests:
     def __init__(self, model: Model, most_features: int) -> None:
         self.options = model.read_options.updated({"unlabelled": True, "strict": False})
         self.parser, self.most = LineParser(self.options), most_features
-        self._reader, self._read, self._given = self._new_reader(), 0, model.names
-        self._columns = {slot(name, bits=self.options.bits): name for name in model.extra.get("schema") or ()}
+        self._reader, self._read = self._new_reader(), 0
+        columns = {slot(name, bits=self.options.bits): name for name in model.extra.get("schema") or ()}
+        self._known: tuple[Any, ...] = (columns, model.names or {})
 
     def _new_reader(self) -> RowReader | None:
         return None if self.options.transform is not None else RowReader(self.options)
@@ -78,15 +79,14 @@ class RowsOfRequests:
         return made
 
     def names(self, slots: NDArray[np.int32]) -> dict[int, str]:
-        """Return the names of slots, where they are known from training or were read lately."""
-        known, given, wanted = self._columns, self._given, set(slots.tolist())
-        found = {place: known[place] for place in wanted if place in known}
-        if given is not None:
-            found |= {place: given[place] for place in wanted if place in given}
+        """Return the names of slots that are known from training or were read lately, and which of them have others."""
+        wanted = set(slots.tolist())
+        found = {place: names[place] for names in self._known for place in wanted if place in names}
         if self._reader is not None:
             for (name, namespace), place in self._reader.slots.items():
                 if place in wanted:
-                    found[place] = f"{namespace}^{name}" if namespace else name
+                    shown = f"{namespace}^{name}" if namespace else name
+                    found[place] = shown if found.get(place, shown) == shown else f"{shown} or another"
         return found
 
     def _read_slowly(self, row: Any) -> tuple[list[int], list[float]]:

@@ -178,10 +178,6 @@ class Server:
         if self.intake is not None:
             await asyncio.to_thread(self.intake.close)
         self.service.flush()
-        for _ in range(200):
-            if not self.service.unacknowledged:
-                break
-            await asyncio.sleep(0.01)
         self.service.close()
         for connection in list(self.site.connections):
             connection.transport.close()

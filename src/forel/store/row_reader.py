@@ -50,7 +50,7 @@ class RowReader:
         self._places, self._features = _Keys(self.place), _Keys(self._features_of)
 
     def _slot(self, name: tuple[str, str]) -> int:
-        return slot(*(part.encode("utf-8", "surrogatepass") for part in name), bits=self.bits)
+        return slot(name[0].encode("utf-8", "surrogatepass"), name[1].encode("utf-8", "surrogatepass"), self.bits)
 
     def place(self, key: Any) -> int | None:
         """Return the slot of plain numbers of a key; None if they are categories, transformed, or not used."""

@@ -21,8 +21,8 @@ BUDGETS = {
     "data": 7110,
     "training": 3150,
     "store": 1540,
-    "log": 745,
-    "serve": 1455,
+    "log": 740,
+    "serve": 1458,
     "lab": 430,
     "interfaces": 4240,
 }

@@ -4,7 +4,7 @@ from collections import Counter, OrderedDict, deque
 from itertools import islice, takewhile
 from typing import NamedTuple
 
-from forel.log.records import Examples, Left, Outcome, Prediction, Record
+from forel.log.records import Left, Outcome, Prediction, Record
 
 __all__ = ["Index", "Settled"]
 
@@ -39,7 +39,6 @@ class Index:
         self.remember = remember
         self.waiting: dict[bytes, int] = {}
         self.settled: dict[bytes, Settled] = {}
-        self.outcomes = self.dropped = 0  # rows with a label, and predictions that were dropped
         self._waits: OrderedDict[int, tuple[float, bytes]] = OrderedDict()  # times and names by place, oldest first
         self._began: Counter[float] = Counter()  # how many began to wait in each step of time
         self._order: deque[bytes] = deque()  # of settled ids: taking a dict's first key is slow after deletions
@@ -50,13 +49,9 @@ class Index:
             self.waiting[record.name], self._waits[place] = place, (record.time, record.name)
             self._began[record.time // STEP] += 1
         elif isinstance(record, Outcome):
-            self.outcomes += 1
             self._settle(record.place, record.label)
         elif isinstance(record, Left):
-            self.dropped += 1
             self._settle(record.place, float("nan"))
-        elif isinstance(record, Examples):
-            self.outcomes += record.labels.size
 
     def _settle(self, place: int, label: float) -> None:
         if place not in self._waits:  # its prediction is in a segment that was deleted

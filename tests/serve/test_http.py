@@ -68,7 +68,7 @@ def test_predictions_are_those_of_the_model_and_outcomes_are_learned_once(tmp_pa
             ]  # fmt: skip
             numbers = (await client.get("/metrics"))[1].decode()
             assert "forel_remembered 2.0" in numbers
-            assert "of the last 1,000,000, with about 250 bytes of memory each" in numbers
+            assert "of the last 1,000,000, with about 220 bytes of memory each" in numbers
             assert digest(server.service.model, tmp_path) == digest(same, tmp_path)
         assert digest(replay(tmp_path / "a").model, tmp_path) == digest(same, tmp_path)
 

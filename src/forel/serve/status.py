@@ -85,7 +85,7 @@ def metrics_text(service: Service) -> bytes:
     add("events_total", "counter", "Requests and records by what became of them.", *counts)
     add("rows_learned", "counter", "Rows learned from.", ("", float(contest.rows)))
     add("waiting", "gauge", "Predictions that wait for their outcome.", ("", float(len(index.waiting))))
-    about = f"Ids that had their outcome, of the last {index.remember:,}, with about 250 bytes of memory each."
+    about = f"Ids that had their outcome, of the last {index.remember:,}, with about 220 bytes of memory each."
     add("remembered", "gauge", about, ("", float(len(index.settled))))
     add("queue", "gauge", "Recorded events that are not learned yet.", ("", float(service.queued)))
     add("log_bytes", "counter", "Bytes of the log.", ("", float(log.end)))

@@ -84,7 +84,7 @@ def main() -> None:
     parser.add_argument("--leave-open", action="store_true")
     options = parser.parse_args()
     folder = tempfile.mkdtemp(prefix="forel-loop-")
-    server, url = start(folder, options.port, "--alpha", "0.01", "--bits", "18")
+    server, url = start(folder, options.port, "--alpha", "0.01", "--bits", "18", "--certificate")
     print(f"its page: {url}", flush=True)
     client, visitors, began = Client(url, retries=40), Visitors(), time.time()
     client.change(add="faster", settings={"alpha": 0.3})

@@ -4,6 +4,7 @@ import time
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import forel
 from forel.data import ReadOptions
@@ -14,7 +15,7 @@ from forel.learner.rows import CoalescedRows
 from forel.learner.settings import Settings
 from forel.log import Contest, Control, Examples, Folder, Left, Outcome, Prediction, replay
 from forel.log.folder import batches, events_of, freeze, with_settings
-from forel.log.records import pack_rows
+from forel.log.records import join_rows, pack_rows
 from forel.training.model import Model
 
 BITS = 5
@@ -152,9 +153,38 @@ def test_the_cost_of_delay_and_the_certificate_are_about_what_was_served(tmp_pat
     served = np.logaddexp(0.0, margins) - labels * margins
     fresh = contest.model.learner.loss[0]
     assert contest.delay_cost == pytest.approx((served.sum() - fresh) / labels.size, rel=1e-6)
-    # No fixed model has a smaller loss than what the certificate allows: that of the best one is found by descent.
-    assert f"{served.mean():.4f}"[:5] in contest.certificate()
+    floor, frontier = contest.certificate(), contest.certificate().frontier()
+    assert f"what was served had an average loss of {served.mean():.4f} on" in floor.summary()
+    assert "those of the model initial" in floor.summary()
+    assert frontier.loss == pytest.approx(served.mean())
+    # No fixed model has a smaller loss than the floor of its norm: the best one is found by projected descent.
+    rows = join_rows([packed for event in events for packed in event.rows])
+    dense = np.ones((labels.size, (1 << BITS) + 1))
+    dense[:, :-1] = csr_array((rows.values, rows.indices, rows.indptr), (labels.size, 1 << BITS)).toarray()
+    for norm, least in frontier.points[::12]:
+        weights, step = np.zeros(dense.shape[1]), 2 / np.square(dense).sum(1).mean()
+        for _ in range(500):
+            found = dense @ weights
+            weights -= step * dense.T @ (1 / (1 + np.exp(-found)) - labels) / labels.size
+            weights *= min(1.0, norm / np.linalg.norm(weights))
+        best = (np.logaddexp(0.0, found) - labels * found).mean()
+        assert best >= least
+    assert best < served.mean()
+    # After a promotion, the slopes of another model that learned all rows prove the same.
+    contest.add("late", with_settings(new_model("one"), {"alpha": 0.1}))
+    contest.apply(Control(999.0, {"promote": "late"}), contest.position, None)
+    assert contest.certificate().summary() == floor.summary()
     folder.close()
+
+
+def test_the_loss_of_one_class_proves_nothing_about_that_of_all(tmp_path, interpreted):
+    for loss, proved in (("logistic", False), ("softmax", True)):
+        contest = Contest(Model(Learner(1 << BITS, Settings(loss, alpha=0.5), classes=3, certified=True)))
+        folder = Folder(tmp_path / loss, new_model("classes"))
+        write(folder, "classes")
+        contest.learn(list(events_of(folder.log)))
+        assert (contest.certificate() is not None) == proved
+        folder.close()
 
 
 def test_what_is_older_is_deleted_and_the_rest_still_replays(tmp_path, interpreted, monkeypatch):
@@ -177,6 +207,27 @@ def test_what_is_older_is_deleted_and_the_rest_still_replays(tmp_path, interpret
     assert digest(again.contest.model, tmp_path) == expected
     again.close()
     assert digest(replay(tmp_path / "a").model, tmp_path) == expected
+
+
+def test_a_checkpoint_that_cannot_be_written_leaves_no_part_of_it(tmp_path, interpreted, monkeypatch):
+    folder = Folder(tmp_path / "a", new_model("one"))
+    write(folder, "one")
+    folder.contest.learn(list(events_of(folder.log)))
+    killed = tmp_path / "a" / "checkpoints" / "00000000000000000099.new"
+    killed.mkdir()
+    (killed / "initial.forel").write_bytes(b"a part of a model")
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", full)
+    with pytest.raises(OSError, match="No space"):
+        folder.save(*freeze(folder.contest), needs=0)
+    monkeypatch.undo()
+    assert [path.name for path in (tmp_path / "a" / "checkpoints").iterdir()] == ["0" * 20]
+    folder.save(*freeze(folder.contest), needs=0)
+    assert len(folder.checkpoints()) == 2
+    folder.close()
 
 
 def needed(folder):

@@ -1,6 +1,7 @@
 """The files of the event log: recovery, damage, and what waits."""
 
 import os
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -141,5 +142,20 @@ def test_the_index_knows_what_waits_after_any_restart(tmp_path):
     assert sorted(index.waiting) == [b"id-1", b"id-4", b"id-5"]
     assert sorted(index.settled) == [b"id-0", b"id-3"]  # the oldest is forgotten
     assert index.oldest == (1.0, places[1])
-    assert (index.outcomes, index.dropped) == (5, 1)
+    assert np.isnan(index.settled[b"id-0"].label)
     assert sum(index.ages(100.0)) == 3
+
+
+def test_a_prediction_without_outcome_keeps_no_others_in_memory():
+    index, none = Index(remember=10), np.zeros(1)
+    index.note(0, Prediction(0.0, b"never", none, b""))
+    tracemalloc.start()
+    for k in range(1, 20_000):
+        index.note(k, Prediction(float(k), b"id-%d" % k, none, b""))
+        index.note(10**6 + k, Outcome(float(k), k, 1.0, 1.0))
+        assert index.oldest == (0.0, 0)
+    size, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert size < 100_000
+    assert index.ages(86_400.0) == [0, 0, 1, 0]
+    assert index.oldest_places(10.0**6, 5) == [0]

@@ -22,7 +22,7 @@ BUDGETS = {
     "training": 3062,
     "store": 1553,
     "log": 740,
-    "serve": 1460,
+    "serve": 1458,
     "lab": 430,
     "interfaces": 4180,
 }

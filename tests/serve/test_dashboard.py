@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from importlib.resources import files
 
+import numpy as np
 import pytest
 
 from browser import found_by, needs_browser
@@ -80,9 +81,21 @@ def run_by_node(states):
 def test_every_state_is_shown_as_text(states):
     state, shown = run_by_node(states[:2])
     assert state == "initial: 40 rows learned"
-    for part in (f"{HOSTILE}39", "As served: the mixture had an average loss of", "no alarm for drift", "mixer"):
+    for part in (
+        f"{HOSTILE}39",
+        "What was served had an average loss of",
+        "no fixed model of at most a norm has",
+        "no alarm for drift",
+        "mixer",
+    ):
         assert part in shown
-    assert states[1]["models"][1]["against_served"]["sentence"] in shown
+    against = states[1]["models"][1]["against_served"]
+    assert against["sentence"] in shown
+    assert "for initial; 40 or more decides" in shown
+    low, high = against["interval"]
+    assert low < 0 < high
+    assert all(value < np.log(40) for value in against["log_e_values"].values())
+    assert re.search(r"site\^s\d [+−]\d", shown), "names of features that were read lately"
     assert run_by_node(states[2:])[0] == "initial: 40 rows learned"
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import signal
 
 import msgspec
 import numpy as np
@@ -13,6 +14,8 @@ from forel.learner.grid import default_grid
 from forel.learner.settings import Settings
 from forel.log import replay
 from forel.serve import AsyncClient, Limits, ServeOptions
+from forel.serve import rows as reading
+from forel.serve.rows import RowsOfRequests
 from forel.serve.service import Waiting
 
 ROWS = [{"site": "news", "age": 31}, {"site": "shop", "age": 4.5}, {"site": "news", "tags": ["a", "b"]}]
@@ -63,6 +66,9 @@ def test_predictions_are_those_of_the_model_and_outcomes_are_learned_once(tmp_pa
             assert [counts[f"outcomes {word}"] for word in ("recorded", "duplicate", "contradicting", "unknown")] == [
                 2, 1, 1, 1,
             ]  # fmt: skip
+            numbers = (await client.get("/metrics"))[1].decode()
+            assert "forel_remembered 2.0" in numbers
+            assert "of the last 1,000,000, with about 220 bytes of memory each" in numbers
             assert digest(server.service.model, tmp_path) == digest(same, tmp_path)
         assert digest(replay(tmp_path / "a").model, tmp_path) == digest(same, tmp_path)
 
@@ -321,6 +327,54 @@ def test_a_failing_disk_stops_outcomes_and_not_predictions(tmp_path, serving, in
             monkeypatch.undo()
 
     asyncio.run(main())
+
+
+def test_features_of_any_number_of_names_do_not_fill_memory(interpreted, serving, monkeypatch):
+    monkeypatch.setattr(reading, "KEPT", 64 * 1000)
+    rows = RowsOfRequests(serving.model(), 10)
+    for k in range(3000):
+        rows.of_dicts([{"a": k, "b": f"v{k}", "c": "x"}])
+        assert len(rows._reader.slots) < 500
+    rows = RowsOfRequests(serving.model(), 10)
+    last = rows.of_dicts([{"a": 1, "b": "v2999"}])
+    assert set(rows.names(last.indices).values()) == {"a", "b^v2999"}
+    rows.of_dicts([{"b": f"v{k}"} for k in range(3000)])
+    assert all(name.endswith(" or another") for name in rows.names(last.indices).values()), "slots are shared"
+    for k in range(300):
+        rows.of_dicts([{"b": f"{k}" + "x" * 1000}], 1000)
+        assert len(rows._reader.slots) < 500
+
+
+@pytest.mark.slow
+def test_a_process_whose_disk_is_full_predicts_and_learns_again_when_it_is_not(tmp_path, serving):
+    resource = pytest.importorskip("resource")
+    if not hasattr(resource, "prlimit"):
+        pytest.skip("needs limits of another process, as Linux has them")
+    folder = tmp_path / "a"
+    server = serving.process(folder, "--alpha", "0.1", "--bits", "10")
+
+    def room(size):
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+    async def main():
+        client = await serving.connection(server.port).open()
+        await client.post("/v1/predict", {"rows": ROWS, "ids": list("abc")})
+        assert (await client.post("/v1/learn", {"id": "a", "label": 1}))[0] == 200
+        room(next((folder / "log").glob("*.log")).stat().st_size + 20)  # a part of a record
+        status, found = await client.post("/v1/learn", {"id": "b", "label": 1})
+        assert (status, "free some space" in found["error"]) == (503, True)
+        status, found = await client.post("/v1/predict", {"row": ROWS[0], "id": "new"})
+        assert (status, found["recorded"]) == (200, False)
+        assert (await client.get("/readyz"))[0] == 503
+        assert b"forel_learning 0.0" in (await client.get("/metrics"))[1]
+        room(resource.RLIM_INFINITY)
+        assert (await client.post("/v1/learn", {"id": "b", "label": 1}))[0] == 200
+        assert b"forel_learning 1.0" in (await client.get("/metrics"))[1]
+        await serving.close()
+
+    asyncio.run(main())
+    server.stop(signal.SIGKILL)
+    assert "2 rows learned, 2 of them again from the log, 1 predictions wait" in serving.process(folder).lines[0]
 
 
 def test_slow_and_idle_clients_are_let_go(tmp_path, serving, interpreted):

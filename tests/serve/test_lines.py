@@ -8,6 +8,10 @@ import pytest
 
 from forel.learner.settings import Settings
 from forel.log import replay
+from forel.serve import Limits
+from forel.serve.connection import PIECE, Site
+from forel.serve.http import Http
+from forel.serve.lines import Lines
 
 
 async def talk(server, text, pieces=None):
@@ -51,6 +55,44 @@ def test_each_line_is_answered_by_a_line_with_its_tag(tmp_path, serving, interpr
         assert (model.learner.weights == same.learner.weights).all()
 
 
+@pytest.mark.parametrize("kind", [Lines, Http])
+def test_connections_take_turns_where_much_arrives(kind):
+    """Some event loops read a ready socket many times before they look at others."""
+
+    class Transport:
+        reading, closed = True, False
+
+        def set_write_buffer_limits(self, high):
+            pass
+
+        def is_closing(self):
+            return self.closed
+
+        def pause_reading(self):
+            self.reading = False
+
+        def resume_reading(self):
+            self.reading = True
+
+    async def main():
+        site, transport = Site(lambda request: None, Limits()), Transport()
+        connection = kind(None, site) if kind is Lines else kind(site)
+        connection.connection_made(transport)
+        site.received[:9] = b"POST / HT"
+        connection.buffer_updated(9)
+        assert transport.reading
+        site.received[:] = b"x" * PIECE
+        connection.take = lambda data: None
+        for state, resumed in (({}, True), ({"waiting": True}, False), ({"unanswered": 1024, "waiting": False}, False)):
+            vars(connection).update(state)
+            connection.buffer_updated(PIECE)
+            assert not transport.reading
+            await asyncio.sleep(0)
+            assert transport.reading is resumed
+
+    asyncio.run(main())
+
+
 def test_classes_are_answered_by_their_names(tmp_path, serving, interpreted):
     async def main():
         model = serving.model(Settings("softmax", alpha=0.5), {"classes": ("1", "2")}, classes=2)
@@ -63,8 +105,6 @@ def test_classes_are_answered_by_their_names(tmp_path, serving, interpreted):
 
 
 def test_a_line_without_end_is_limited_and_clients_may_vanish(tmp_path, serving, interpreted):
-    from forel.serve import Limits
-
     async def main():
         async with serving.running(
             tmp_path / "a", serving.model(), vw_port=0, limits=Limits(body=1 << 17)

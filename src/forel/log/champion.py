@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.evidence import Alarms, Comparison, Coverage, NewFeatures
+from forel.learner.loss_floor import LossFloor
 from forel.log.records import Control, join_rows
 from forel.training.metrics import label_kind, metrics_for
 from forel.training.model import Model
@@ -194,17 +195,22 @@ class Contest:
         """How much larger the average loss is as served than with the model when the outcome came."""
         return float(self.served.report().loss - self.fresh.report().loss) if self.rows else math.nan
 
-    def certificate(self) -> str | None:
+    def certificate(self) -> LossFloor | None:
         """Return how much better any fixed model could have predicted what was served; None without a certificate.
 
         Floors of the loss of fixed models need the slopes of the losses at the points where rows were learned, and hold
-        under any delay.
+        under any delay. Those of any model that learned all rows will do; those of the champion come first.
         """
-        learner = self.model.learner
-        if not learner.certified or learner.rounds != self.rows or not self.rows:
-            return None
         report = self.served.report()
-        return str(learner.summary(loss=report.loss * report.weight))
+        for name in sorted(self.folds, key=lambda name: name != self.champion):
+            learner = self.folds[name].learner
+            one_loss = learner.classes is None or learner.joint  # as is served; otherwise each class has its own
+            if learner.certified and one_loss and learner.rounds == self.rows > 0:
+                floor: LossFloor = learner.loss_floor(loss=report.loss * report.weight)
+                whose = f"{floor.setting} of {name}" if floor.setting else f"the model {name}"
+                floor = floor.of_hashed_features(learner.features, learner.used_slots)
+                return replace(floor, learner="what was served", setting=whose)
+        return None
 
     # The state beside the models, for checkpoints.
     def pack(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

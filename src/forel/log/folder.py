@@ -106,15 +106,21 @@ class Folder:
         target = self.path / "checkpoints" / f"{content['position']:020d}"
         if target.exists():
             return
+        for left in target.parent.glob("*.new"):  # by a process that was killed
+            shutil.rmtree(left)
         work = target.with_suffix(".new")
-        shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
-        for name, (model, metrics) in models.items():
-            save(work / f"{name}.forel", model, arrays={f"{METRICS}{key}": value for key, value in metrics.items()})
-        with open(work / f"{STATE}.npz", "wb") as file:
-            np.savez(file, content=np.frombuffer(json.dumps({**content, "needs": needs}).encode(), np.uint8), **arrays)
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            for name, (model, metrics) in models.items():
+                save(work / f"{name}.forel", model, arrays={f"{METRICS}{key}": value for key, value in metrics.items()})
+            content = {**content, "needs": needs}
+            with open(work / f"{STATE}.npz", "wb") as file:
+                np.savez(file, content=np.frombuffer(json.dumps(content).encode(), np.uint8), **arrays)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:  # on a full disk it would take space that the log needs
+            shutil.rmtree(work)
+            raise
         os.replace(work, target)
         with suppress(OSError):
             handle = os.open(target.parent, os.O_RDONLY)
@@ -176,10 +182,14 @@ def load_contest(folder: Path) -> Contest:
 
 def first_model(folder: str | os.PathLike[str]) -> Model:
     """Return the model that is served at the first checkpoint of a folder."""
-    found = sorted((Path(folder) / "checkpoints").glob("[0-9]*[0-9]"))
-    if not found:
-        raise refuse("folder", str(folder), "the folder of a server, with checkpoints")
-    return load_contest(found[0]).model
+    return load_contest(first_checkpoint(folder)).model
+
+
+def first_checkpoint(folder: str | os.PathLike[str]) -> Path:
+    """Return the folder of the first checkpoint."""
+    for found in sorted((Path(folder) / "checkpoints").glob("[0-9]*[0-9]")):
+        return found
+    raise refuse("folder", str(folder), "the folder of a server, with checkpoints")
 
 
 def events_of(log: Log, position: int = 0, index: Index | None = None) -> Iterator[Event | Change]:
@@ -264,12 +274,9 @@ def replay(
     name : of the model that is returned; None for the one that is served
     """
     path = Path(folder)
-    found = sorted((path / "checkpoints").glob("[0-9]*[0-9]"))
-    if not found:
-        raise refuse("folder", str(folder), "the folder of a server, with checkpoints")
     log = Log(path / "log", write=False)
     try:
-        contest = load_contest(found[0]) if model is None else Contest(model)
+        contest = load_contest(first_checkpoint(path)) if model is None else Contest(model)
         position = contest.position if model is None else 0
         unknown = dict.fromkeys(without)
         stopped = _selected(log, position, until, {one.encode() for one in without}, unknown)

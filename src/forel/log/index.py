@@ -1,11 +1,14 @@
 """Which predictions wait for their outcome, and which had one: ids are looked up here, rows stay in the log."""
 
-from collections import deque
+from collections import Counter, OrderedDict, deque
+from itertools import islice, takewhile
 from typing import NamedTuple
 
-from forel.log.records import Examples, Left, Outcome, Prediction, Record
+from forel.log.records import Left, Outcome, Prediction, Record
 
 __all__ = ["Index", "Settled"]
+
+STEP = 10.0  # seconds to which ages are known
 
 
 class Settled(NamedTuple):
@@ -36,29 +39,27 @@ class Index:
         self.remember = remember
         self.waiting: dict[bytes, int] = {}
         self.settled: dict[bytes, Settled] = {}
-        self.outcomes = self.dropped = 0  # rows with a label, and predictions that were dropped
-        self._names: dict[int, bytes] = {}
-        self._ages: deque[tuple[float, int]] = deque()
+        self._waits: OrderedDict[int, tuple[float, bytes]] = OrderedDict()  # times and names by place, oldest first
+        self._began: Counter[float] = Counter()  # how many began to wait in each step of time
         self._order: deque[bytes] = deque()  # of settled ids: taking a dict's first key is slow after deletions
 
     def note(self, place: int, record: Record) -> None:
         """Add a record of the log, in its order."""
         if isinstance(record, Prediction):
-            self.waiting[record.name], self._names[place] = place, record.name
-            self._ages.append((record.time, place))
+            self.waiting[record.name], self._waits[place] = place, (record.time, record.name)
+            self._began[record.time // STEP] += 1
         elif isinstance(record, Outcome):
-            self.outcomes += 1
             self._settle(record.place, record.label)
         elif isinstance(record, Left):
-            self.dropped += 1
             self._settle(record.place, float("nan"))
-        elif isinstance(record, Examples):
-            self.outcomes += record.labels.size
 
     def _settle(self, place: int, label: float) -> None:
-        name = self._names.pop(place, None)
-        if name is None:  # its prediction is in a segment that was deleted
+        if place not in self._waits:  # its prediction is in a segment that was deleted
             return
+        when, name = self._waits.pop(place)
+        self._began[when // STEP] -= 1
+        if not self._began[when // STEP]:
+            del self._began[when // STEP]
         del self.waiting[name]
         self.settled[name] = Settled(place, label)
         self._order.append(name)
@@ -68,24 +69,16 @@ class Index:
     @property
     def oldest(self) -> tuple[float, int] | None:
         """The time and place of the prediction that waits for longest; None if none waits."""
-        while self._ages and self._ages[0][1] not in self._names:
-            self._ages.popleft()
-        return self._ages[0] if self._ages else None
+        return next(((when, place) for place, (when, _) in self._waits.items()), None)
 
     def oldest_places(self, before: float, most: int) -> list[int]:
         """Return the places of predictions that wait since a time or longer, oldest first."""
-        found = list[int]()
-        for when, place in self._ages:
-            if when > before or len(found) >= most:
-                break
-            if place in self._names:
-                found.append(place)
-        return found
+        older = takewhile(lambda one: one[1][0] <= before, self._waits.items())
+        return [place for place, _ in islice(older, max(most, 0))]
 
     def ages(self, now: float, limits: tuple[float, ...] = (60, 3600, 86400)) -> list[int]:
-        """Return how many predictions have waited for up to each limit in seconds, and for longer."""
+        """Return how many predictions have waited for up to each limit in seconds, and for longer, within a step."""
         counts = [0] * (len(limits) + 1)
-        for when, place in self._ages:
-            if place in self._names:
-                counts[sum(now - when > limit for limit in limits)] += 1
+        for step, count in self._began.items():
+            counts[sum(now - STEP * step > limit for limit in limits)] += count
         return counts

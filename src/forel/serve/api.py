@@ -27,6 +27,7 @@ WHY = {
     "late": "id: its prediction waited too long, and was dropped",
     "unknown": "id: got one that was not predicted, or long ago",
 }
+SHARE = 20  # times that it took, until the status is published again
 FULL = "outcomes: the disk does not take them now ({why}); predictions go on"
 
 
@@ -46,7 +47,7 @@ class Api:
     def __init__(self, service: Service, limits: Limits) -> None:
         self.service, self.limits, self.models = service, limits, Models(service)
         self.page = files("forel.serve").joinpath("dashboard.html").read_bytes()
-        self.streams: list[Http] = []
+        self.streams, self._next = list[Http](), 0.0
         self.routes: dict[str, dict[str, Callable[[Request], None]]] = {
             "/v1/predict": {"POST": self.predict},
             "/v1/learn": {"POST": self.learn},
@@ -110,43 +111,34 @@ class Api:
         given: Any = asked.rows if many else [asked.row]
         if names is not None and len(names) != len(given):
             raise ValueError(f"ids: got {len(names)}, expected one for each of {len(given)} rows")
-        rows = self._rows(given)
+        rows = self._rows(given, request)
         service.flush()
         margins, recorded = service.margins(rows), False
         if names is not None:
             margins, recorded = self._remember(names, pack_each(rows), margins)
-        answer = self._of_many(asked, margins, recorded) if many else self._of_one(asked, margins[0], recorded)
+        answer = self._answer(asked, margins, recorded)
         if asked.explain:
             answer["explanation"] = self.models.explanation(asked.row or {})
         self._predicted(request, answer, len(margins))
 
-    def _of_many(self, asked: Predict, margins: Any, recorded: bool) -> dict[str, Any]:
-        coding = self.service.coding
+    def _answer(self, asked: Predict, margins: Any, recorded: bool) -> dict[str, Any]:
+        """Return what is said of the rows of a request, or of its only one."""
+        coding, many = self.service.coding, asked.rows is not None
         if coding.classes is None:
-            answer: dict[str, Any] = {"predictions": np.asarray(coding.predictions(margins)).tolist()}
+            columns: dict[str, Any] = {"prediction": np.asarray(coding.predictions(margins)).tolist()}
         else:
-            answer = {"predictions": [coding.shown(one) for one in margins]}
-            answer["probabilities"] = [coding.probabilities(one) for one in margins]
-        if asked.ids is not None:
-            answer |= {"ids": asked.ids, "recorded": recorded}
+            columns = {"prediction": [coding.shown(one) for one in margins]}
+            columns["probabilities"] = [coding.probabilities(one) for one in margins]
         if asked.interval:
-            answer["intervals"] = [self.service.interval(one) for one in answer["predictions"]]
-        return answer
-
-    def _of_one(self, asked: Predict, margins: Any, recorded: bool) -> dict[str, Any]:
-        coding = self.service.coding
-        answer: dict[str, Any] = {"prediction": coding.shown(margins)}
-        if (probabilities := coding.probabilities(margins)) is not None:
-            answer["probabilities"] = probabilities
-        if asked.id is not None:
-            answer |= {"id": asked.id, "recorded": recorded}
-        if asked.interval:
-            answer["interval"] = self.service.interval(answer["prediction"])
+            columns["interval"] = [self.service.interval(one) for one in columns["prediction"]]
+        answer = {name + "s" * (many and name[-1] != "s"): each if many else each[0] for name, each in columns.items()}
+        if asked.ids is not None or asked.id is not None:
+            answer |= {"ids" if many else "id": asked.ids or asked.id, "recorded": recorded}
         return answer
 
     def _line_done(self, request: Request, asked: Predict, margins: Any, wrong: str | None, recorded: bool) -> None:
         if wrong is None:
-            self._predicted(request, self._of_one(asked, margins, recorded))
+            self._predicted(request, self._answer(asked, margins[None], recorded))
         else:
             self._refused(request, f"row: {wrong}")
 
@@ -171,12 +163,12 @@ class Api:
             shown[k] = before.margins
         return shown, recorded
 
-    def _rows(self, given: list[Any]) -> CoalescedRows:
+    def _rows(self, given: list[Any], request: Request) -> CoalescedRows:
         """Return the rows of a request, which are all dicts or all lines."""
         if len(given) > self.limits.rows:
             raise ValueError(f"rows: got {len(given):,}, expected at most {self.limits.rows:,}; send several requests")
         if not any(isinstance(row, str) for row in given):
-            return self.service.rows.of_dicts(given)
+            return self.service.rows.of_dicts(given, len(request.body))
         if not all(isinstance(row, str) and "\n" not in row for row in given):
             raise ValueError("rows: got dicts and lines, or several lines in one, expected all dicts or one line each")
         parsed = self.service.rows.of_lines("".join([row + "\n" for row in given]).encode())
@@ -222,7 +214,7 @@ class Api:
             np.array([self.service.coding.label(label) for label in labels], np.float64),
             np.array(weights, np.float32),
         )
-        rows = self._rows(given)
+        rows = self._rows(given, request)
         if self._refuse_if_failed(request):
             return
         self.service.flush()
@@ -280,10 +272,12 @@ class Api:
         self.streams.append(request.stream())
 
     def publish(self) -> None:
-        """Send the status to all who subscribed; those who do not take it are left out."""
+        """Send the status to all who subscribed; those who do not take it are left out, and it takes little time."""
         self.streams = [one for one in self.streams if not one.closing and not one.transport.is_closing()]
-        if self.streams:
+        if self.streams and time.monotonic() >= self._next:
+            started = time.thread_time()
             text = b"data: " + msgspec.json.encode(status(self.service)) + b"\n\n"
             for one in self.streams:
                 if not one.waiting:
                     one.transport.write(text)
+            self._next = time.monotonic() + SHARE * (time.thread_time() - started)

@@ -10,6 +10,7 @@ __all__ = ["Connection", "Limits", "Site"]
 
 BUFFER = 1 << 20  # bytes of answers that wait for a client, before it is read from no more
 UNANSWERED = 1024  # requests of a connection
+PIECE = 1 << 16  # bytes that are received at a time
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class Site:
     hosts: tuple[str, ...] = ()
     connections: set[Any] = field(default_factory=set)
     heads: dict[bytes, Any] = field(default_factory=dict)  # of HTTP requests, that were parsed and not refused
+    received: bytearray = field(default_factory=lambda: bytearray(PIECE))  # by the connection that is read from
 
     def sweep(self) -> None:
         """Close connections whose request does not arrive, or whose answer is not taken."""
@@ -58,8 +60,8 @@ class Site:
                 one.expire()
 
 
-class Connection(asyncio.BaseProtocol):
-    """A connection, which is read from while its client takes the answers.
+class Connection(asyncio.BufferedProtocol):
+    """A connection, which is read from while its client takes the answers, in turns with others.
 
     Parameters
     ----------
@@ -90,6 +92,27 @@ class Connection(asyncio.BaseProtocol):
         self.closing = True
         self.site.connections.discard(self)
 
+    def get_buffer(self, hint: int) -> bytearray:
+        """Return where to put received bytes."""
+        return self.site.received
+
+    def buffer_updated(self, count: int) -> None:
+        """Take received bytes; where more may be there, other connections come first."""
+        self.since = time.monotonic()
+        self.take(bytes(memoryview(self.site.received)[:count]))
+        if count == PIECE and not self.transport.is_closing():
+            self.transport.pause_reading()
+            asyncio.get_running_loop().call_soon(self.read_on)
+
+    def take(self, data: bytes) -> None:
+        """Answer what has arrived."""
+        raise NotImplementedError
+
+    def read_on(self) -> None:
+        """Read on, unless the client does not take its answers, or waits for too many."""
+        if not (self.waiting or self.unanswered >= UNANSWERED or self.transport.is_closing()):
+            self.transport.resume_reading()
+
     def pause_writing(self) -> None:
         """Read nothing more while the client does not take its answers."""
         self.waiting, self.since = True, time.monotonic()
@@ -98,8 +121,7 @@ class Connection(asyncio.BaseProtocol):
     def resume_writing(self) -> None:
         """Read on."""
         self.waiting = False
-        if self.unanswered < UNANSWERED:
-            self.transport.resume_reading()
+        self.read_on()
 
     def asked(self) -> None:
         """Count a request, and read nothing more while too many have no answer."""
@@ -111,8 +133,8 @@ class Connection(asyncio.BaseProtocol):
         """Send answers, read on, and close the connection after the last answer if nothing more comes."""
         if not self.transport.is_closing():
             self.transport.write(data)
-            if self.unanswered >= UNANSWERED > self.unanswered - count and not self.waiting:
-                self.transport.resume_reading()
-        self.unanswered -= count
+        full, self.unanswered = self.unanswered >= UNANSWERED, self.unanswered - count
+        if full:
+            self.read_on()
         if self.closing and not self.unanswered:
             self.transport.close()

@@ -1,6 +1,5 @@
 """HTTP/1.1 on one event loop: requests are parsed by httptools, and answered in their order, each when it is ready."""
 
-import asyncio
 import hmac
 import time
 import traceback
@@ -65,7 +64,7 @@ class Request:
         return self._connection
 
 
-class Http(Connection, asyncio.Protocol):
+class Http(Connection):
     """A connection."""
 
     def __init__(self, site: Site) -> None:
@@ -84,11 +83,10 @@ class Http(Connection, asyncio.Protocol):
                 self._refuse(408, "request: it did not arrive in time")
             self.transport.close()
 
-    def data_received(self, data: bytes) -> None:
+    def take(self, data: bytes) -> None:
         """Parse what has arrived; heads that were parsed before are known."""
         if self.closing:
             return
-        self.since = time.monotonic()
         if not self._within:
             end = data.find(b"\r\n\r\n") + 4
             self._raw = data[:end] if end > 3 and data.startswith(b"POST ") else b""

@@ -105,7 +105,7 @@ class Intake:
                 outcomes.append((asked.id.encode(), label, weight))
                 return
             if isinstance(asked.row, dict):
-                rows.append((pack_rows(service.rows.of_dicts([asked.row])), label, weight))
+                rows.append((pack_rows(service.rows.of_dicts([asked.row], len(value))), label, weight))
                 return
             value = asked.row.encode("utf-8", "surrogatepass")
             parsed = self._line(value)

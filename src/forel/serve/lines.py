@@ -4,7 +4,6 @@ All complete lines that a read finds are one block. Those with a label are learn
 when it is on the disk.
 """
 
-import asyncio
 import time
 from functools import partial
 from typing import Any
@@ -18,8 +17,8 @@ from forel.serve.service import Service
 __all__ = ["Lines"]
 
 
-class Lines(Connection, asyncio.BufferedProtocol):
-    """A connection; received bytes go into one buffer.
+class Lines(Connection):
+    """A connection.
 
     Parameters
     ----------
@@ -29,37 +28,27 @@ class Lines(Connection, asyncio.BufferedProtocol):
 
     def __init__(self, service: Service, site: Site) -> None:
         super().__init__(site, b"error: there are too many connections; try again later\n")
-        self.service = service
-        self.buffer, self.size = bytearray(1 << 16), 0
+        self.service, self.rest = service, b""
 
     def expire(self) -> None:
         """Close the connection if its client does not take answers, or leaves a line unfinished."""
-        if self.waiting or (self.size and not self.unanswered):
+        if self.waiting or (self.rest and not self.unanswered):
             self.transport.abort()
 
-    def get_buffer(self, hint: int) -> Any:
-        """Return where to put received bytes."""
-        if self.size == len(self.buffer):
-            self.buffer += bytes(len(self.buffer))
-        return memoryview(self.buffer)[self.size :]
-
-    def buffer_updated(self, count: int) -> None:
+    def take(self, data: bytes) -> None:
         """Answer the lines that are complete."""
-        self.size += count
-        self.since = time.monotonic()
-        end = self.buffer.rfind(b"\n", 0, self.size) + 1
+        end = data.rfind(b"\n") + 1
+        lines, self.rest = self.rest + data[:end], data[end:] if end else self.rest + data
         if end:
-            data = bytes(memoryview(self.buffer)[:end])
-            self.buffer[: self.size - end], self.size = self.buffer[end : self.size], self.size - end
-            self._answer(data)
-        elif self.size > self.site.limits.body:
+            self._answer(lines)
+        elif len(self.rest) > self.site.limits.body:
             self._fail(f"line: got more than {self.site.limits.body:,} bytes, expected fewer")
 
     def eof_received(self) -> bool:
         """Answer a last line without its end; keep the connection open until everything is answered."""
         self.closing = True
-        if self.size:
-            data, self.size = bytes(memoryview(self.buffer)[: self.size]) + b"\n", 0
+        if self.rest:
+            data, self.rest = self.rest + b"\n", b""
             self._answer(data)
         return self.unanswered > 0
 

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from forel.data import slot
-from forel.learner.rows import CoalescedRows
 from forel.log.folder import with_settings
 from forel.log.records import unpack_rows
 from forel.serve.service import Done, Service
@@ -75,31 +73,30 @@ class Models:
                 return _parts(next(model.explain(io.BytesIO(given.encode() + b"\n"), format="vw")))
             return _parts(next(model.explain([given])))
 
-    def _of_hashed(self, rows: CoalescedRows) -> list[dict[str, Any]]:
-        """Return the largest contributions to the margin of a row of the log, whose names are known in part."""
-        model, options = self.service.model, self.service.rows.options
-        names, columns = model.names, {slot(name, bits=options.bits): name for name in model.extra.get("schema") or ()}
-
-        def name(place: int) -> tuple[str, bool]:
-            if names is not None and place in names:
-                return names[place], names.is_shared(place)
-            return columns.get(place, str(place)), False
-
-        return _parts(next(explain(model.learner, self.service.coding.link, [rows], name, model.classes)))
-
     def event(self, name: bytes) -> dict[str, Any] | None:
-        """Return what happened to an id; None if it is unknown."""
-        service = self.service
+        """Return what happened to an id, and the contributions of its features now; None if it is unknown."""
+        service, model = self.service, self.service.model
         found = service.find(name)
         if found is None:
             return None
-        settled = service.index.settled.get(name)
+        settled, rows = service.index.settled.get(name), unpack_rows(found.row)
         status = "waiting" if settled is None else "dropped" if np.isnan(settled.label) else "recorded"
         label = None if settled is None or np.isnan(settled.label) else service.coding.word(settled.label)
-        now = self._of_hashed(unpack_rows(found.row))
-        shown = service.coding.shown(found.margins)
+        names, shown = service.rows.names(rows.indices), service.coding.shown(found.margins)
         event = {"id": name.decode(), "status": status, "time": found.time, "prediction": shown, "label": label}
-        return {**event, "explanation_now": now}
+        parts = explain(
+            model.learner,
+            service.coding.link,
+            [rows],
+            lambda place: (names.get(place, str(place)), False),
+            model.classes,
+        )
+        return {**event, "explanation_now": _parts(next(parts))}
+
+    def recent(self) -> list[dict[str, Any]]:
+        """Return the last events that had an outcome, the latest first."""
+        found = [self.event(name) for name in dict.fromkeys(reversed(self.service.recent))]
+        return [event for event in found if event is not None and event["label"] is not None]
 
 
 def _parts(found: Explanation) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data import read
+from forel.data import read, slot
 from forel.data.labels import class_name
 from forel.data.line_parser import LineParser, ParsedLines
 from forel.learner.rows import CoalescedRows
@@ -23,7 +23,7 @@ __all__ = ["Coding", "RowsOfRequests"]
 LARGEST = 1e15
 WHY = "so that what is learned stays within 32-bit floats; scale the values, or leave them out"
 HEAVIEST = 1e6  # importance
-READ_BEFORE_RENEWAL = 1 << 20  # rows, so that names of any number of rows do not fill memory
+KEPT = 1 << 25  # bytes of rows, and 64 for each feature, until features of keys and values are forgotten
 
 
 class RowsOfRequests:
@@ -40,6 +40,8 @@ class RowsOfRequests:
         self.options = model.read_options.updated({"unlabelled": True, "strict": False})
         self.parser, self.most = LineParser(self.options), most_features
         self._reader, self._read = self._new_reader(), 0
+        columns = {slot(name, bits=self.options.bits): name for name in model.extra.get("schema") or ()}
+        self._known: tuple[Any, ...] = (columns, model.names or {})
 
     def _new_reader(self) -> RowReader | None:
         return None if self.options.transform is not None else RowReader(self.options)
@@ -58,10 +60,9 @@ class RowsOfRequests:
         tags = tuple(parsed.tags[k] for k in kept.tolist())
         return ParsedLines(*rows, parsed.labels[kept], parsed.importance[kept], parsed.lines[kept], tags, errors)
 
-    def of_dicts(self, rows: list[Any]) -> CoalescedRows:
-        """Return the rows of dicts; raise ValueError for one that is not a row."""
-        self._read += len(rows)
-        if self._read > READ_BEFORE_RENEWAL:
+    def of_dicts(self, rows: list[Any], size: int = 0) -> CoalescedRows:
+        """Return the rows of dicts, which were some bytes; raise ValueError for one that is not a row."""
+        if self._read > KEPT:
             self._reader, self._read = self._new_reader(), 0
         slots, values, ends = list[int](), list[float](), [0]
         for row in rows:
@@ -71,10 +72,22 @@ class RowsOfRequests:
             slots += found[0]
             values += found[1]
             ends.append(len(slots))
+        self._read += size + 64 * len(slots)
         made = CoalescedRows(np.array(ends), np.array(slots, np.int32), np.array(values, np.float32))
         for k, why in self._too_much(made.indptr, made.values).items():
             raise ValueError(f"row {k}: {why}")
         return made
+
+    def names(self, slots: NDArray[np.int32]) -> dict[int, str]:
+        """Return the names of slots that are known from training or were read lately, and which of them have others."""
+        wanted = set(slots.tolist())
+        found = {place: names[place] for names in self._known for place in wanted if place in names}
+        if self._reader is not None:
+            for (name, namespace), place in self._reader.slots.items():
+                if place in wanted:
+                    shown = f"{namespace}^{name}" if namespace else name
+                    found[place] = shown if found.get(place, shown) == shown else f"{shown} or another"
+        return found
 
     def _read_slowly(self, row: Any) -> tuple[list[int], list[float]]:
         with warnings.catch_warnings():  # that keys differ from those of training

@@ -48,7 +48,6 @@ class ServeOptions:
     waiting, limits : what waits, and what a client may use
     every : rows learned between checkpoints
     retain : seconds for which the log is kept; None for ever
-    segment_bytes, remember : as in :class:`forel.log.Folder`
     level : of the comparison of models; None for that of the folder, 0.05 at first
     promote : whether a challenger that is better by that test is promoted by itself
     stream : URL of a topic in Kafka to learn from; None for none
@@ -64,8 +63,6 @@ class ServeOptions:
     limits: Limits = field(default_factory=Limits)
     every: int = 100_000
     retain: float | None = None
-    segment_bytes: int = 1 << 26
-    remember: int = 1_000_000
     level: float | None = None
     promote: bool = False
     stream: str | None = None
@@ -110,8 +107,8 @@ class Server:
 
     async def start(self) -> "Server":
         """Recover, compile, and listen; return the server itself."""
-        options, keep = self.options, self.options.retain is not None
-        self.folder = Folder(self.path, self.first, options.segment_bytes, options.remember, keep)
+        options = self.options
+        self.folder = Folder(self.path, self.first, keep=options.retain is not None)
         self.service = Service(
             self.folder, options.waiting, options.limits.features, options.every, options.promote, options.retain
         )
@@ -178,10 +175,6 @@ class Server:
         if self.intake is not None:
             await asyncio.to_thread(self.intake.close)
         self.service.flush()
-        for _ in range(200):
-            if not self.service.unacknowledged:
-                break
-            await asyncio.sleep(0.01)
         self.service.close()
         for connection in list(self.site.connections):
             connection.transport.close()

@@ -30,7 +30,7 @@ from forel.training.model import Model
 __all__ = ["Latency", "Service", "Waiting"]
 
 MICRO = 256  # rows learned before other events of the loop, and an eighth of those that wait for it
-SHOWN = 8  # last outcomes
+SHOWN = 6  # last outcomes
 LAST = 4096  # answers whose latencies are known
 EXPIRED = 1000  # predictions that are dropped in one step
 

@@ -4,6 +4,7 @@ import math
 import time
 from typing import Any
 
+from forel.serve.models import Models
 from forel.serve.service import Latency, Service
 from forel.version import __version__
 
@@ -20,7 +21,8 @@ def status(service: Service) -> dict[str, Any]:
     experts = [] if mixture is None else [
         {"name": name, "weight": float(weight)} for name, weight in zip(learner.names, learner.posterior, strict=True)
     ]  # fmt: skip
-    guarantee = learner.guarantee()
+    guarantee, floor = learner.guarantee(), contest.certificate()
+    frontier = None if floor is None else floor.frontier()
     return {
         "version": __version__, "time": now, "served": contest.champion, "settings": model.settings.summary,
         "classes": model.classes, "rows": contest.rows, "position": contest.position,
@@ -30,7 +32,8 @@ def status(service: Service) -> dict[str, Any]:
         "calibration_table": [list(vars(one).values()) for one in served.table],
         "auc": served.auc, "accuracy": served.accuracy,
         "interval": None if contest.coverage is None else contest.coverage.to_json(),
-        "certificate": contest.certificate(), "guarantee": None if guarantee is None else str(guarantee),
+        "certificate": None if floor is None else floor.summary(), "frontier": frontier,
+        "guarantee": None if guarantee is None else str(guarantee),
         "experts": experts, "models": _models(service),
         "alarms": {"found": [str(one) for one in contest.alarms.found], "sentence": contest.alarms.sentence()},
         "waiting": len(index.waiting), "waiting_ages": index.ages(now),
@@ -38,7 +41,7 @@ def status(service: Service) -> dict[str, Any]:
         "counts": dict(service.counts), "queue": service.queued,
         "log": {"end": log.end, "durable": log.durable, "segments": len(log.segments)},
         "latency": {"predictions": _latency(service.predicted), "acknowledgements": _latency(service.acknowledged)},
-        "offsets": contest.offsets, "recent": _recent(service), "health": service.problem or "ok",
+        "offsets": contest.offsets, "recent": Models(service).recent(), "health": service.problem or "ok",
     }  # fmt: skip
 
 
@@ -51,23 +54,13 @@ def _models(service: Service) -> list[dict[str, Any]]:
             "loss": _finite(fold.metrics.report().loss), "settings": fold.model.settings.summary,
         }  # fmt: skip
         if comparison is not None:
-            low, high = comparison.interval()
+            served, own = comparison.log_e_values()
             one["against_served"] = {
-                "interval": [_finite(low), _finite(high)], "sentence": comparison.sentence(contest.champion, name),
-                "better": {"A": contest.champion, "B": name}.get(comparison.better or ""),
+                "interval": comparison.interval(), "sentence": comparison.sentence(contest.champion, name),
+                "better": {"A": contest.champion, "B": name}.get(comparison.better or ""), "level": comparison.level,
+                "log_e_values": {contest.champion: served, name: own}, "kind": comparison.kind,
             }  # fmt: skip
         found.append(one)
-    return found
-
-
-def _recent(service: Service) -> list[dict[str, Any]]:
-    """Return the last outcomes, the latest first."""
-    found, index, coding = [], service.index, service.coding
-    for name in reversed(service.recent):
-        prediction, settled = service.find(name), index.settled.get(name)
-        if prediction is not None and settled is not None and settled.label == settled.label:
-            shown = coding.shown(prediction.margins)
-            found.append({"id": name.decode(), "prediction": shown, "label": coding.word(settled.label)})
     return found
 
 
@@ -92,6 +85,8 @@ def metrics_text(service: Service) -> bytes:
     add("events_total", "counter", "Requests and records by what became of them.", *counts)
     add("rows_learned", "counter", "Rows learned from.", ("", float(contest.rows)))
     add("waiting", "gauge", "Predictions that wait for their outcome.", ("", float(len(index.waiting))))
+    about = f"Ids that had their outcome, of the last {index.remember:,}, with about 220 bytes of memory each."
+    add("remembered", "gauge", about, ("", float(len(index.settled))))
     add("queue", "gauge", "Recorded events that are not learned yet.", ("", float(service.queued)))
     add("log_bytes", "counter", "Bytes of the log.", ("", float(log.end)))
     losses = (("as_served", contest.served), ("when_outcome_came", contest.fresh))

@@ -3,7 +3,6 @@
 import difflib
 import warnings
 from collections.abc import Callable, Collection, Mapping
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,11 +20,6 @@ __all__ = ["NewKeys", "RowReader"]
 MAX_CACHED = 1 << 16  # keys, and values of a key, whose features are kept
 
 
-@lru_cache(MAX_CACHED)
-def _slot(name: str, namespace: str, bits: int) -> int:
-    return slot(name.encode("utf-8", "surrogatepass"), namespace.encode("utf-8", "surrogatepass"), bits)
-
-
 class RowReader:
     """Reads one row as slots and values, without the arrays of a block.
 
@@ -34,6 +28,8 @@ class RowReader:
     options : how rows are read; crosses are not supported
     new : warns of columns that training did not have; None if they are unknown
     dtype : of values, in which those that share a slot are summed, as in blocks
+
+    ``slots`` has the slots of the last names, and their namespaces.
 
     >>> reader = RowReader(ReadOptions(label="y", bits=10))
     >>> reader.read({"age": 3, "city": "Rome", "y": 1}), reader.read({"age": [3]})
@@ -50,14 +46,18 @@ class RowReader:
         self._constant = slot(CONSTANT, bits=options.bits) if options.constant else None
 
         self._new = new
+        self.slots: dict[tuple[str, str], int] = _Keys(self._slot)
         self._places, self._features = _Keys(self.place), _Keys(self._features_of)
+
+    def _slot(self, name: tuple[str, str]) -> int:
+        return slot(name[0].encode("utf-8", "surrogatepass"), name[1].encode("utf-8", "surrogatepass"), self.bits)
 
     def place(self, key: Any) -> int | None:
         """Return the slot of plain numbers of a key; None if they are categories, transformed, or not used."""
         self._check(key)
         if not isinstance(key, str) or key in self._special or (self._kept is not None and key not in self._kept):
             return None
-        return _slot(key, "", self.bits)
+        return self.slots[key, ""]
 
     def _features_of(self, key: Any) -> "_Features":
         self._check(key)
@@ -202,7 +202,7 @@ class _Features(dict[Any, "Found | None"]):
 
     @property
     def _place(self) -> int:
-        return _slot(self._key, "", self._reader.bits)
+        return self._reader.slots[self._key, ""]
 
     def _date(self, value: Any, order: str) -> Found:
         try:
@@ -215,4 +215,4 @@ class _Features(dict[Any, "Found | None"]):
     def _category(self, word: str) -> Found:
         if not word:
             return ()
-        return ((_slot(word, self._key, self._reader.bits), 1.0),)
+        return ((self._reader.slots[word, self._key], 1.0),)

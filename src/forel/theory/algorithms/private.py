@@ -43,8 +43,8 @@ class TreeNoise:
     >>> noise(1, np.zeros(2)), bool(np.array_equal(noise(4, np.ones(2)), noise(4, np.zeros(2))))
     (array([0., 0.]), True)
 
-    After Chan, Shi and Song, "Private and continual release of statistics" (2011), and Dwork, Naor, Pitassi and Rothblum,
-    "Differential privacy under continual observation" (2010).
+    After Chan, Shi and Song, "Private and continual release of statistics" (2011), and Dwork, Naor, Pitassi and
+    Rothblum, "Differential privacy under continual observation" (2010).
     """
 
     scale: float

@@ -99,7 +99,8 @@ class ExpConcave:
     12.0
 
     After Hazan, Agarwal and Kale, "Logarithmic regret algorithms for online convex optimization" (2007), Lemma 3, which
-    has 1/(4GD). It is enough that $-\log(1 - z) \ge z + z^2/4$ for $z = 2\gamma g_t \cdot d$, which holds for $z \ge -1$.
+    has 1/(4GD). It is enough that $-\log(1 - z) \ge z + z^2/4$ for $z = 2\gamma g_t \cdot d$, which holds for
+    $z \ge -1$.
     """
 
     gamma: float

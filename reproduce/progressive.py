@@ -40,8 +40,8 @@ def progressive(rows: int = 160_000, unseen: int = 160_000) -> Claim:
         "Progressive loss estimates held-out loss",
         "The average loss of rows that are predicted before they are learned from estimates the loss on new rows, and "
         "needs no separate test rows.",
-        'Blum, Kalai and Langford, "Beating the hold-out" (1999); McMahan et al., "Ad click prediction" (2013), '
-        "section 5",
+        'Blum, Kalai and Langford, "Beating the hold-out: bounds for k-fold and progressive cross-validation" (1999); '
+        'McMahan et al., "Ad click prediction: a view from the trenches" (2013)',
         f"{rows:,} synthetic clicks in windows of {seen[1]:,}, compared with {unseen:,} held-out rows. After the "
         f"first window the averages are {apart:.4f} nats apart, with a standard error of {error:.4f}, to which the "
         f"held-out rows contribute {held_error:.4f} and the progressive loss {own_error:.4f}.",

@@ -8,9 +8,9 @@ import numpy as np
 
 from forel import experts, losses
 from forel.theory import algorithms, analysis, geometries, norms, penalties, rates, regularizers, sets, weights
-from forel.theory.argmin.methods import GEOMETRIES
-from forel.theory.argmin.methods import penalties as penalty_table
-from forel.theory.argmin.methods import sets as set_table
+from website.combinations import GEOMETRIES
+from website.combinations import penalties as penalty_table
+from website.combinations import sets as set_table
 
 N = 4
 MARGIN_LOSSES = [

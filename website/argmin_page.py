@@ -4,7 +4,7 @@ import pathlib
 import sys
 
 from forel.theory.argmin import SOLVER
-from forel.theory.argmin.methods import GEOMETRIES, REFUSED, method, penalties, sets
+from website.combinations import GEOMETRIES, REFUSED, method, penalties, sets
 
 __all__ = ["markdown"]
 

@@ -95,7 +95,7 @@ def test_json_of_models_by_key_can_be_parsed(table):
 def test_json_of_other_commands_can_be_parsed(table, monkeypatch):
     assert parsed(run("peek", table, "--json").stdout)["label"] == "y"
     found = Outcome(np.float64(1.0), np.float64("inf"))
-    results = [Result("Theorem 0", "numbers of numpy", "≤", "forel.validation", lambda: found)]
+    results = [Result("Theorem 0", "numbers of numpy", "forel.validation", lambda: found)]
     monkeypatch.setattr("forel.theory.survey.RESULTS", tuple(results))
     monkeypatch.setattr("forel.theory.survey.EXTENSIONS", ())
     (row,) = parsed(run("dev", "survey", "--json").stdout)

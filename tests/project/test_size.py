@@ -12,7 +12,7 @@ SOURCE = pathlib.Path(__file__).parents[2] / "src" / "forel"
 
 # Lines of code. What is not a package of its own here belongs to the interfaces.
 BUDGETS = {
-    "theory": 5300,
+    "theory": 5228,
     "losses": 840,
     "experts": 500,
     "evidence": 461,
@@ -23,7 +23,7 @@ BUDGETS = {
     "store": 1553,
     "log": 740,
     "serve": 1458,
-    "lab": 430,
+    "lab": 422,
     "interfaces": 4180,
 }
 FILES = 335

@@ -3,7 +3,7 @@
 import numpy as np
 
 from forel.theory.argmin import SOLVER
-from forel.theory.argmin.methods import GEOMETRIES, REFUSED, method, penalties, sets
+from website.combinations import GEOMETRIES, REFUSED, method, penalties, sets
 
 N = 4
 

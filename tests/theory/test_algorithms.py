@@ -29,7 +29,6 @@ from forel.theory.analysis import (
     theorem_14,
 )
 from forel.theory.argmin import project
-from forel.theory.argmin.methods import GEOMETRIES, penalties, sets
 from forel.theory.geometries import Entropy
 from forel.theory.norms import LINF
 from forel.theory.rates import (
@@ -41,6 +40,7 @@ from forel.theory.sets import Reals
 from forel.theory.weights import Given
 from forel.validation import Unsupported
 from tests.theory.games import combinations, curved, follows_the_player, random_gradients
+from website.combinations import GEOMETRIES, penalties, sets
 
 ROUNDS = 60
 

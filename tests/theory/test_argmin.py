@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from forel import cvx
 from forel.theory.argmin import CLOSED_FORMS, SOLVER, Argmin, argmin, bregman_project, project
-from forel.theory.argmin.methods import GEOMETRIES, REFUSED, method, penalties, sets
 from forel.theory.geometries import Diagonal, Entropy, Euclidean, FullMatrix, SquaredPNorm
 from forel.theory.penalties import NONE, ElasticNet, GroupL2, Indicator, Sum, l1, l2, squared_l2
 from forel.theory.regularizers import Regularizer
@@ -20,6 +19,7 @@ from forel.theory.sets import Affine, Box, HalfSpace, Polyhedron, Reals, Simplex
 from forel.validation import Infeasible, Unbounded, Unsupported
 from tests.theory.cases import strengths
 from website.argmin_page import markdown
+from website.combinations import GEOMETRIES, REFUSED, method, penalties, sets
 
 N = 5
 NAMES = [pytest.param(g, p, s, id=f"{g}, {p}, {s}") for g in GEOMETRIES for p in penalties(N) for s in sets(N)]

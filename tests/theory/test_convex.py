@@ -25,12 +25,12 @@ from forel.losses import (
     SquaredHinge,
 )
 from forel.theory.argmin import Argmin
-from forel.theory.argmin.methods import GEOMETRIES, penalties, sets
 from forel.theory.geometries import Diagonal, Entropy, Euclidean, FullMatrix, SquaredPNorm
 from forel.theory.norms import L1, L2, LINF, DiagonalNorm, MatrixNorm, PNorm, ScaledNorm
 from forel.theory.penalties import NONE, Indicator
 from forel.theory.regularizers import Regularizer, bregman, conjugate
 from tests.theory.cases import FUNCTIONS, strengths
+from website.combinations import GEOMETRIES, penalties, sets
 
 N = 4
 MATRIX = [[2.0, 0.5, 0, 0], [0.5, 1.0, 0, 0], [0, 0, 3.0, 1.0], [0, 0, 1.0, 1.0]]

@@ -21,8 +21,9 @@ from forel.theory.algorithms import (
 )
 from forel.theory.analysis import bound, play
 from forel.theory.analysis.streams import classification, random_linear
+from forel.theory.argmin import Argmin
 from forel.theory.geometries import Euclidean, FullMatrix
-from forel.theory.penalties import squared_l2
+from forel.theory.penalties import l1, squared_l2
 from forel.theory.rates import Constant, MatrixAdaGrad
 from forel.theory.regularizers import Regularizer
 from forel.theory.sets import Affine, Box, HalfSpace, Polyhedron, Simplex, l2_ball
@@ -353,3 +354,18 @@ def test_solver_programs_stay_on_the_simplex_whatever_the_strength(strength):
 def test_gradients_whose_squares_overflow_raise_no_overflow_error(algorithm):
     trace = play(algorithm, [Linear([1e155, 0.0]), Linear([-1e155, 0.0])])
     assert bound(trace, np.array([0.5, 0.0])).void.startswith("the square of the gradient of round 1 is too large")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_projections_onto_a_polyhedron_through_the_start_have_a_bound(seed):
+    """Points that no constraint moves are exact, and not as far from an equation as the solver leaves them."""
+    rng = np.random.default_rng(seed)
+    flow = Polyhedron(A=np.vstack([np.eye(4), -np.eye(4)]), b=np.full(8, 40.0), C=rng.normal(size=(1, 4)), d=[0.0])
+    trace = play(greedy_projection(2.0, flow), [Linear(g) for g in rng.normal(size=(12, 4))])
+    assert not trace.points[0].any()
+    for x in (np.zeros(4), trace.points[-1]):
+        assert trace.regret(x) <= bound(trace, x).total
+    inside = Polyhedron(A=np.eye(3), b=np.ones(3))
+    np.testing.assert_array_equal(
+        Argmin(Euclidean(), l1(0.5), inside)(np.array([1.5, 0.2, 3.0]), 2.0), [-0.5, 0, -1.25]
+    )

@@ -32,7 +32,6 @@ from forel.theory.analysis import (
     strong_ftrl_lemma,
 )
 from forel.theory.argmin import project
-from forel.theory.argmin.methods import GEOMETRIES, penalties, sets
 from forel.theory.geometries import Diagonal, Entropy, Euclidean, FullMatrix
 from forel.theory.penalties import ElasticNet, l1, squared_l2
 from forel.theory.rates import (
@@ -44,6 +43,7 @@ from forel.theory.sets import Box, Reals, Simplex, l2_ball
 from forel.theory.weights import EveryRound, Given
 from forel.validation import Unbounded, Unsupported
 from tests.theory.games import combinations, curved, random_gradients
+from website.combinations import GEOMETRIES, penalties, sets
 
 
 @pytest.mark.slow

@@ -11,14 +11,14 @@ from forel.theory.algorithms import FTRL, MirrorDescent, as_ftrl_proximal
 from forel.theory.algorithms.forms import GREEDY, LAZY, UNCONSTRAINED
 from forel.theory.analysis import play
 from forel.theory.argmin import SOLVER, argmin, bregman_project
-from forel.theory.argmin.methods import GEOMETRIES, REFUSED, method
-from forel.theory.argmin.methods import sets as table_of_sets
 from forel.theory.geometries import Diagonal, Entropy, Euclidean, FullMatrix, SquaredPNorm
 from forel.theory.penalties import NONE
 from forel.theory.rates import Constant
 from forel.theory.regularizers import Regularizer, bregman
 from forel.theory.sets import Affine, Box, HalfSpace, Reals, Simplex, intersect, l1_ball, l2_ball
 from forel.validation import Unsupported
+from website.combinations import GEOMETRIES, REFUSED, method
+from website.combinations import sets as table_of_sets
 
 N = 4
 BASIS, _ = np.linalg.qr(np.random.default_rng(3).normal(size=(N, N)))

@@ -12,7 +12,6 @@ from forel.losses import Linear
 from forel.theory.algorithms import FTRL
 from forel.theory.analysis import bound, play
 from forel.theory.argmin import SOLVER, Argmin, project
-from forel.theory.argmin.methods import sets
 from forel.theory.geometries import Euclidean
 from forel.theory.norms import LINF
 from forel.theory.penalties import l1
@@ -33,6 +32,7 @@ from forel.theory.sets import (
     linf_ball,
 )
 from forel.validation import Infeasible, Unbounded, Unsupported
+from website.combinations import sets
 
 N = 4
 EVERY = pytest.mark.parametrize("name", sets(N))

@@ -85,7 +85,7 @@ def test_the_map_is_current():
 
 def test_wrong_results_fail():
     for measured, bound, relation in ((1.1, 1.0, "≤"), (float("nan"), 1.0, "≤"), (1.1, 1.0, "=")):
-        result = Result("Theorem 0", "", relation, "forel.validation", lambda: None)
+        result = Result("Theorem 0", "", "forel.validation", lambda: None, relation)
         assert not result.holds(Outcome(measured, bound))
 
 
@@ -116,7 +116,7 @@ def test_the_command_takes_one_result_as_json():
 
 
 def test_the_command_exits_1_when_a_result_fails(monkeypatch):
-    wrong = Result("Theorem 0", "too good", "≤", "forel.validation", lambda: Outcome(2.0, 1.0))
+    wrong = Result("Theorem 0", "too good", "forel.validation", lambda: Outcome(2.0, 1.0))
     monkeypatch.setattr("forel.theory.survey.RESULTS", (wrong,))
     done = CliRunner().invoke(app, ["dev", "survey", "--only", "theorem 0"])
     assert done.exit_code == 1

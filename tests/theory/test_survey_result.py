@@ -8,7 +8,7 @@ import pytest
 from forel.theory.survey import Outcome, Result
 from forel.theory.survey.result import largest
 
-BOUND = Result("Theorem 0", "", "≤", "forel.validation", lambda: Outcome(0.0, 0.0))
+BOUND = Result("Theorem 0", "", "forel.validation", lambda: Outcome(0.0, 0.0))
 FINE = [
     Outcome(0.5, 1.0),
     Outcome(1.0, 1.0),
@@ -65,7 +65,7 @@ def test_ratios_of_bounds_that_are_not_positive(measured, bound, ratio):
 
 
 def test_identities_fail_where_one_side_is_not_a_number():
-    identity = Result("Lemma 0", "", "=", "forel.validation", lambda: Outcome(0.0, 0.0))
+    identity = Result("Lemma 0", "", "forel.validation", lambda: Outcome(0.0, 0.0), "=")
     assert identity.holds(Outcome(1.0, 1.0 + 1e-9))
     for outcome in (Outcome(0.9, 1.0), Outcome(math.nan, 1.0), Outcome(1.0, math.nan), Outcome(math.inf, math.inf)):
         assert not identity.holds(outcome)

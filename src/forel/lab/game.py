@@ -89,9 +89,7 @@ def _played(game: Game) -> dict[str, Any]:
 def _bound(limit: Bound) -> dict[str, Any]:
     if limit.void:
         return {"result": limit.result, "void": limit.void}
-    parts = {"regularization": limit.regularization, "stability": np.cumsum(limit.stability)}
-    values = {name: np.asarray(part).tolist() for name, part in parts.items()}
-    return {"result": limit.result, "text": str(limit), "over_rounds": limit.over_rounds.tolist(), **values}
+    return {"result": limit.result, "text": str(limit), "over_rounds": limit.over_rounds.tolist()}
 
 
 def lemma(trace: Trace, x: Vector) -> dict[str, Any]:

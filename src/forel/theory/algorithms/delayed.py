@@ -184,7 +184,8 @@ def delay_tolerant_adagrad(radius: float, lipschitz: float, delay: int, feasible
     >>> delay_tolerant_adagrad(1.0, 1.0, 0).rate.offset
     1.0
 
-    After Flaspohler et al., "Online learning with optimism and delay" (2021), and McMahan and Streeter (2014).
+    After Flaspohler et al., "Online learning with optimism and delay" (2021), and McMahan and Streeter, "Delay-tolerant
+    algorithms for asynchronous distributed online learning" (2014).
     """
     delay = whole("delay", delay)
     offset = positive("lipschitz", lipschitz) * math.sqrt((delay + 1) * (2 * delay + 1))

@@ -258,7 +258,7 @@ def curvature_adaptive(diameter: float, feasible: FeasibleSet | None = None) -> 
     >>> curvature_adaptive(diameter=2.0).feasible
     l2_ball(1.0)
 
-    Survey: section 2.3, after Bartlett, Hazan and Rakhlin (2007)
+    Survey: section 2.3, after Bartlett, Hazan and Rakhlin, "Adaptive online gradient descent" (2007)
     """
     inside = l2_ball(positive("diameter", diameter) / 2) if feasible is None else feasible
     return FTRL(CurvatureAdaptive(diameter), Euclidean(), "played", QuadraticBound(), feasible=inside)
@@ -290,7 +290,8 @@ def exp3(n: int) -> FTRL:
     >>> exp3(4).rate.scale
     0.588...
 
-    After Auer et al., "The nonstochastic multiarmed bandit problem" (2002).
+    After Auer et al., "The nonstochastic multiarmed bandit problem" (2002); the bound is Theorem 3.1 of Bubeck and
+    Cesa-Bianchi, "Regret analysis of stochastic and nonstochastic multi-armed bandit problems" (2012).
     """
     return FTRL(InverseSqrt(math.sqrt(math.log(whole("n", n, low=2)) / n), 1.0), Entropy(), feasible=Simplex())
 

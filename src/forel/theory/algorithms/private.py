@@ -43,7 +43,8 @@ class TreeNoise:
     >>> noise(1, np.zeros(2)), bool(np.array_equal(noise(4, np.ones(2)), noise(4, np.zeros(2))))
     (array([0., 0.]), True)
 
-    After Chan, Shi and Song, "Private and continual release of statistics" (2011), and Dwork et al. (2010).
+    After Chan, Shi and Song, "Private and continual release of statistics" (2011), and Dwork, Naor, Pitassi and
+    Rothblum, "Differential privacy under continual observation" (2010).
     """
 
     scale: float
@@ -91,7 +92,7 @@ def zero_concentrated_privacy(rounds: int, noise: float, delta: float = 0.0) -> 
     >>> zero_concentrated_privacy(1023, noise=10.0), round(zero_concentrated_privacy(1023, 10.0, delta=1e-6), 3)
     (0.05, 1.712)
 
-    After Bun and Steinke, "Concentrated differential privacy" (2016).
+    After Bun and Steinke, "Concentrated differential privacy: simplifications, extensions, and lower bounds" (2016).
     """  # noqa: E501
     rho = whole("rounds", rounds, low=1).bit_length() / (2 * positive("noise", noise) ** 2)
     return rho if delta == 0 else rho + 2 * math.sqrt(rho * math.log(1 / positive("delta", delta)))
@@ -108,7 +109,8 @@ def private_regret(
     >>> round(private_regret(63, 3, 1.0, 5.0, noise=2.0), 1), private_regret(63, 3, 1.0, 5.0, 2.0, oblivious=True)
     (81.7, 8.8)
 
-    After Kairouz et al., "Practical and private (deep) learning without sampling or shuffling" (2021).
+    After Kairouz et al., "Practical and private (deep) learning without sampling or shuffling" (2021); the constants are
+    our own.
     """  # noqa: E501
     bits = sum(math.sqrt(n * t.bit_count()) for t in range(rounds))
     terms = rounds / 2 + (0.0 if oblivious else noise * bits)

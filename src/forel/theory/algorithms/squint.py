@@ -132,11 +132,11 @@ def _log_integral(regret: Vector, variance: Vector) -> Vector:
     r"""Return $\log\int_0^{1/2} e^{\eta R - \eta^2 V} d\eta$, by error functions scaled so that none overflows."""
     small = variance < 1e-12
     root = 2 * np.sqrt(np.where(small, 1.0, variance))
-    b, a = regret / root, (variance - regret) / root
+    b, a, apart = regret / root, (variance - regret) / root, regret / 2 - variance / 4  # b² − a²
     with np.errstate(all="ignore"):
         inside = np.log(erf(a) + erf(b)) + b * b  # the peak is in [0, ½]
-        falls = np.log(erfcx(-b) - erfcx(a) * np.exp(b * b - a * a))
-        rises = np.log(erfcx(-a) - erfcx(b) * np.exp(a * a - b * b)) + b * b - a * a
+        falls = np.log(erfcx(-b) - erfcx(a) * np.exp(apart))
+        rises = np.log(erfcx(-a) - erfcx(b) * np.exp(-apart)) + apart
         logs = np.where(b < 0, falls, np.where(a < 0, rises, inside)) + np.log(np.sqrt(np.pi) / root)
         flat = np.where(np.abs(regret) > 1e-9, np.log(np.expm1(regret / 2) / regret), np.log(0.5) + regret / 4)
     return np.where(small, flat, logs)

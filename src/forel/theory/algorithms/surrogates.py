@@ -98,7 +98,9 @@ class ExpConcave:
     >>> ExpConcave(2.0).lower_bound(Linear([1.0, 0.0]), np.zeros(2))(np.array([3.0, 5.0]))
     12.0
 
-    After Hazan, Agarwal and Kale, "Logarithmic regret algorithms for online convex optimization" (2007), Lemma 3.
+    After Hazan, Agarwal and Kale, "Logarithmic regret algorithms for online convex optimization" (2007), Lemma 3, which
+    has 1/(4GD). It is enough that $-\log(1 - z) \ge z + z^2/4$ for $z = 2\gamma g_t \cdot d$, which holds for
+    $z \ge -1$.
     """
 
     gamma: float

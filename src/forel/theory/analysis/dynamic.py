@@ -93,7 +93,8 @@ def path_formula(trace: Trace, path: ArrayLike, diameter: float) -> Bound:
     >>> path_formula(trace, np.repeat([[-1.0], [1.0]], 4, axis=0), diameter=2.0).total
     11.0
 
-    After Zinkevich, "Online convex programming and generalized infinitesimal gradient ascent" (2003).
+    After Zinkevich, "Online convex programming and generalized infinitesimal gradient ascent" (2003); the constants are
+    those of :func:`dynamic_bound`.
     """  # noqa: E501
     exact, rows, rate = dynamic_bound(trace, path), trace.path(path), trace.algorithm.rate
     name, void = "dynamic regret, by the length of the path", exact.void

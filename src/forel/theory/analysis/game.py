@@ -205,15 +205,10 @@ class Trace:
 
         A comparator with T rows is a path: $x^*_s$ in round s, and dynamic regret.
         """
-        if np.ndim(x) == 2:
-            path = self.path(x)
-            if linearized:
-                return np.cumsum(np.einsum("ti,ti->t", self.gradients, self.points[:-1] - path))
-            return np.cumsum(self.values - [loss(u) for loss, u in zip(self.losses, path, strict=True)])
-        x = vector("x", x, self.points.shape[1])
+        path = self.path(x if np.ndim(x) == 2 else vector("x", x, self.points.shape[1]))
         if linearized:
-            return np.cumsum(np.einsum("ti,ti->t", self.gradients, self.points[:-1] - x))
-        return np.cumsum(self.values - [loss(x) for loss in self.losses])
+            return np.cumsum(np.einsum("ti,ti->t", self.gradients, self.points[:-1] - path))
+        return np.cumsum(self.values - [loss(u) for loss, u in zip(self.losses, path, strict=True)])
 
     def path(self, x: ArrayLike) -> Matrix:
         """Return a comparator as one of a row for each round."""

@@ -1,19 +1,23 @@
 """All other problems: a convex program, compiled once per dimension and then called with parameters."""
 
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from forel import cvx
 from forel.theory.argmin.problem import Problem, Solve
+from forel.theory.argmin.shrinkage import coordinate
 from forel.theory.penalties import ElasticNet
-from forel.theory.sets import Box
+from forel.theory.sets import Box, Polyhedron, Reals
 from forel.validation import Unsupported, Vector
 
 
 def solver(problem: Problem) -> Solve:
     """Plan a program for cvxpy with Clarabel; raise Unsupported if the extra is not installed.
+
+    A minimizer over all points is exact, and taken if it lies in a polyhedron.
 
     Survey: section 2.1
     """
@@ -24,11 +28,14 @@ def solver(problem: Problem) -> Solve:
         )
     compiled: dict[int, Program] = {}
     other = bool(problem.groups or problem.others)
+    free = coordinate(replace(problem, feasible=Reals())) if isinstance(problem.feasible, Polyhedron) else None
 
     def solve(z: Vector, strength: Any, weight: float) -> Vector:
+        if free and np.isfinite(x := free(z, strength, weight)).all() and problem.feasible.contains(x, 0.0):
+            return x
         if z.size not in compiled:
             compiled[z.size] = _compile(problem, z.size)
-        program, x, unit, parameters = compiled[z.size]
+        program, point, unit, parameters = compiled[z.size]
         # The solver stops at absolute tolerances: it is given x in units of the size of X, and the objective in units
         # of its own, both powers of 2. On a simplex the entropy in other units is the same but for a constant.
         slope, strength = unit * z, strength * (unit if problem.geometry.on_simplex else unit**2)
@@ -37,7 +44,7 @@ def solver(problem: Problem) -> Solve:
         parameters["z"].value = slope / size
         parameters["factor"].value = problem.geometry.factor(strength / size)
         parameters["weight"].value = unit * weight / size
-        found = unit * cvx.solve(program, x)
+        found = unit * cvx.solve(program, point)
         # The solver's answer may be outside by a rounding, where an entropy would be infinite.
         if problem.feasible.on_simplex:
             return np.maximum(found, 0.0)

@@ -1,6 +1,6 @@
 """The survey, recomputed: numbered results, both algorithms, all figures, and what is beyond, as (measured, bound)."""
 
-from forel.theory.survey.beyond import BEYOND
+from forel.theory.survey.beyond import BEYOND as EXTENSIONS
 from forel.theory.survey.errata import ERRATA, Erratum
 from forel.theory.survey.figures import FIGURES
 from forel.theory.survey.lemmas import LEMMAS
@@ -16,5 +16,4 @@ def _number(result: Result) -> tuple[bool, str, int]:
     return picture, kind if picture else "", int(number)
 
 
-EXTENSIONS: tuple[Result, ...] = BEYOND
 RESULTS: tuple[Result, ...] = tuple(sorted((*LEMMAS, *THEOREMS, *FIGURES), key=_number))

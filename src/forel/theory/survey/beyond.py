@@ -45,7 +45,6 @@ from forel.theory.analysis import (
     loss_floor,
     path_formula,
     play,
-    surrogate_regret,
 )
 from forel.theory.analysis.adversaries import bandit, orthogonal
 from forel.theory.analysis.streams import classification, quadratics, random_linear, switching
@@ -55,6 +54,7 @@ from forel.theory.rates import Constant, DiagonalAdaGrad, InverseSqrt, adagrad_p
 from forel.theory.sets import Box, Simplex, l2_ball
 from forel.theory.survey.games import N, comparators, traces
 from forel.theory.survey.result import Outcome, Result, largest
+from forel.theory.survey.theorems import compared
 from forel.theory.weights import Given
 from forel.validation import Matrix, Vector
 
@@ -110,7 +110,7 @@ def _streams(rounds: int = ROUNDS) -> dict[str, Matrix]:
 def _compare(
     name: str, trace: Trace, limit: Callable[[Trace, Vector], Bound], points: Sequence[Vector] = ()
 ) -> Iterator[Outcome]:
-    for x in points or list(comparators(trace))[:10:2]:
+    for x in points or [*list(comparators(trace))[:10:2], trace.leaders[-1]]:
         found = limit(trace, x)
         regrets = trace.regrets(x)
         values = np.full(trace.rounds, np.nan) if found.void else found.over_rounds
@@ -118,8 +118,7 @@ def _compare(
 
 
 def _hinted(kind: str, g: Matrix) -> Callable[[int, Vector], Vector]:
-    rng = np.random.default_rng(1)
-    guess = {"perfect": g, "opposite": -g, "noisy": g + 0.3 * rng.normal(size=g.shape), "huge": 30 * g[::-1]}.get(kind)
+    guess = {"opposite": -g, "huge": 30 * g[::-1]}.get(kind)
     if guess is None:
         return lambda t, last: last
     return lambda t, last: guess[min(t, len(g)) - 1]
@@ -128,10 +127,15 @@ def _hinted(kind: str, g: Matrix) -> Callable[[int, Vector], Vector]:
 HINTS = ("last", "opposite", "huge")
 
 
-def _optimistic(make: Callable[[Any], Algorithm], points: Sequence[Vector] = ()) -> Iterator[tuple[str, Trace]]:
+def _optimistic(make: Callable[[Any], Algorithm]) -> Iterator[tuple[str, Trace]]:
     for stream, g in _streams().items():
         for kind in HINTS:
             yield f"{kind} hints, {stream}", play(make(_hinted(kind, g)), [Linear(v) for v in g])
+
+
+def _on_hints(limit: Callable[[Trace, Vector], Bound], *makes: Callable[[Any], Algorithm]) -> Outcome:
+    games = (game for make in makes for game in _optimistic(make))
+    return largest(o for name, trace in games for o in _compare(name, trace, limit))
 
 
 def _exact(trace: Trace, x: Vector, lag: int) -> Bound:
@@ -144,35 +148,29 @@ def _exact(trace: Trace, x: Vector, lag: int) -> Bound:
 
 def optimism_centered() -> Outcome:
     """Compare regret with O1, the squares of the hints' errors in the norm of the round before."""
-    makes: list[Callable[[Any], Algorithm]] = [
+    return _on_hints(
+        partial(_exact, lag=1),
         lambda hint: FTRL(InverseSqrt(0.5, 1), Euclidean(), feasible=l2_ball(1.0), hint=hint),
         lambda hint: FTRL(Constant(0.5), Euclidean(), hint=hint),
-    ]
-    games = (game for make in makes for game in _optimistic(make))
-    return largest(
-        o
-        for name, trace in games
-        for o in _compare(
-            name, trace, lambda t, x: _exact(t, x, 1), [np.eye(N)[0], trace.points[-1], trace.leaders[-1]]
-        )
     )
 
 
 def optimism_proximal() -> Outcome:
     """Compare regret with O2, for regularizers around x_t."""
-    games = _optimistic(lambda hint: FTRL(InverseSqrt(0.5, 1), Euclidean(), "played", feasible=Box(-1, 1), hint=hint))
-    return largest(o for name, trace in games for o in _compare(name, trace, lambda t, x: _exact(t, x, 0)))
+    return _on_hints(
+        partial(_exact, lag=0),
+        lambda hint: FTRL(InverseSqrt(0.5, 1), Euclidean(), "played", feasible=Box(-1, 1), hint=hint),
+    )
 
 
 def optimism_huber() -> Outcome:
     """Compare regret with O3, Huber's loss of the hints' errors, in the norms of quadratics and of the entropy."""
-    makes: list[Callable[[Any], Algorithm]] = [
+    return _on_hints(
+        bound,
         lambda hint: FTRL(Constant(0.5), Euclidean(), hint=hint),
         lambda hint: FTRL(DiagonalAdaGrad(0.5, 1.0), Diagonal(), "played", feasible=Box(-1, 1), hint=hint),
         lambda hint: FTRL(InverseSqrt(0.5, 1), Entropy(), feasible=Simplex(), hint=hint),
-    ]
-    games = (game for make in makes for game in _optimistic(make))
-    return largest(o for name, trace in games for o in _compare(name, trace, bound))
+    )
 
 
 def _cornered(rounds: int) -> Adversary:
@@ -190,12 +188,10 @@ def optimistic_adagrad() -> Outcome:
     def make(hint: Any) -> Algorithm:
         return FTRL(adagrad_proximal_rate(1.0), Diagonal(), "played", feasible=Box(-1, 1), hint=hint)
 
-    def limit(trace: Trace, x: Vector) -> Bound:
-        return adagrad_proximal_formula(trace, x, 1.0)
-
-    games = (o for name, trace in _optimistic(make) for o in _compare(name, trace, limit))
+    limit = partial(adagrad_proximal_formula, radius=1.0)
     cornered = play(make(lambda t, last: np.array([0.0, 1.0])), _cornered(800), rounds=800, n=2)
-    return largest([*games, *_compare("one coordinate hinted, one cornered", cornered, limit, [np.array([1.0, -1.0])])])
+    hard = _compare("one coordinate hinted, one cornered", cornered, limit, [np.array([1.0, -1.0])])
+    return largest([_on_hints(limit, make), *hard])
 
 
 def _delays(rounds: int = ROUNDS) -> dict[str, list[int]]:
@@ -266,12 +262,8 @@ def _examples(loss: Any, rounds: int = ROUNDS) -> list[Example]:
 def _newton() -> Iterator[tuple[str, float, float, Trace]]:
     """Yield games with their γ and ε."""
     for loss, alpha in ((Squared(), 1 / 9), (Logistic(), math.exp(-1.5))):
-        yield (
-            f"{loss}",
-            alpha / 4,
-            0.1,
-            play(online_newton_step(alpha / 4, l2_ball(0.8), epsilon=0.1), _examples(loss)),
-        )
+        trace = play(online_newton_step(alpha / 4, l2_ball(0.8), epsilon=0.1), _examples(loss))
+        yield f"{loss}", alpha / 4, 0.1, trace
     portfolio = np.random.default_rng(4).uniform(0.1, 1, (ROUNDS, N))
     logs = [_logarithm(p) for p in portfolio]
     yield "portfolios", 0.1, 0.1, play(online_newton_step(0.1, l2_ball(0.2, np.ones(N)), 0.1, np.ones(N)), logs, n=N)
@@ -356,9 +348,8 @@ def coin_betting_closed() -> Outcome:
     """Compare K1 with K2, ‖x*‖√(T log(1 + 24T²‖x*‖²/ε²)) + ε(1 − 1/(e√(πT)))."""
     T, outcomes = np.array([1.0, 10.0, 1000.0, 1e6]), []
     for size in (0.0, 0.1, 1.0, 30.0):
-        closed = size * np.sqrt(T * np.log1p(24 * T**2 * size**2 / 0.25)) + 0.5 * (
-            1 - 1 / (math.e * np.sqrt(np.pi * T))
-        )
+        at_0 = 0.5 * (1 - 1 / (math.e * np.sqrt(np.pi * T)))
+        closed = at_0 + size * np.sqrt(T * np.log1p(24 * T**2 * size**2 / 0.25))
         exact = coin_bound(T, size, 0.5)
         outcomes += [Outcome(*pair, f"‖x*‖ = {size}") for pair in zip(exact.tolist(), closed.tolist(), strict=True)]
     return largest(outcomes)
@@ -463,15 +454,11 @@ def implicit() -> Outcome:
 def increasing_weights() -> Outcome:
     """Compare composite regret with W1, Theorem 10 and Σα_t(Ψ(x_t) − Ψ(x_{t+1})), for weights that go up and down."""
     weights = Given(np.random.default_rng(8).random(ROUNDS) * 2)
-    outcomes = []
+    outcomes: list[Outcome] = []
     for penalty in (l1(0.1), ElasticNet(0.1, 0.5)):
         for stream, g in _streams().items():
             algorithm = FTRL(InverseSqrt(0.5, 1.0), Euclidean(), "played", penalty=penalty, weights=weights)
-            trace = play(algorithm, [Linear(v) for v in g])
-            for x in comparators(trace):
-                limit = bound(trace, x)
-                regret = surrogate_regret(trace, x, "composite")
-                outcomes.append(Outcome(regret, float("nan") if limit.void else limit.total, stream))
+            outcomes += compared(stream, play(algorithm, [Linear(v) for v in g]), bound, "composite")
     return largest(outcomes)
 
 
@@ -550,11 +537,12 @@ def bandits() -> Outcome:
 def bandits_expected() -> Outcome:
     """Compare expected regret with E2, 2√(nT log n): by enumeration of all draws, and for many rounds as a mean.
 
-    The losses are all 1, until those of one action are 0. Estimates have driven every probability down by then.
+    All losses are 1, but for one action's: a little better, so that the noise of the others' estimates costs what the
+    bound has for it, and 0 at last.
     """
     outcomes = []
     for n, T in ((2, 8), (3, 5)):
-        losses, algorithm, expected = _losing(n, T, 0), exp3(n), 0.0
+        losses, algorithm, expected = _losing(n, T), exp3(n), 0.0
         level = [(1.0, algorithm.init(n))]
         for row in losses:
             following = []
@@ -567,67 +555,59 @@ def bandits_expected() -> Outcome:
             level = following
         regret = expected - float(losses[:, 0].sum())
         outcomes.append(Outcome(regret, 2 * math.sqrt(n * T * math.log(n)), f"n = {n}, T = {T}, by enumeration"))
-    n, T = 8, 800
-    losses = _losing(n, T, T // 2)
+    n, T = 32, 2000
+    losses = _losing(n, T)
     games = [play(exp3(n), bandit(losses, seed), rounds=T, n=n).points[:-1] for seed in range(10)]
     regret = float(np.mean([np.sum(points * losses) for points in games]) - losses[:, 0].sum())
     outcomes.append(Outcome(regret, 2 * math.sqrt(n * T * math.log(n)), f"n = {n}, T = {T}, mean of 10 games"))
     return largest(outcomes)
 
 
-def _losing(n: int, rounds: int, until: int) -> Matrix:
-    losses = np.ones((rounds, n))
-    losses[until:, 0] = 0.0
+def _losing(n: int, rounds: int) -> Matrix:
+    losses, t = np.ones((rounds, n)), np.arange(1, rounds + 1)
+    losses[:, 0] = np.where(t > 0.7 * rounds, 0.0, np.maximum(0.0, 1 - np.sqrt(n * math.log(n) / t) / 2))
     return losses
 
 
-FTRL_HOME, ALGORITHMS, FORMULAS = (
-    "forel.theory.algorithms.ftrl.FTRL",
-    "forel.theory.algorithms",
-    "forel.theory.analysis",
-)
+ALGORITHMS, FORMULAS = "forel.theory.algorithms", "forel.theory.analysis"
+FTRL_HOME, NAMED = f"{ALGORITHMS}.ftrl.FTRL", f"{ALGORITHMS}.named"
 DELAYED, PRIVATE = f"{ALGORITHMS}.delayed", f"{ALGORITHMS}.private"
-BETTOR, SQUINT = f"{ALGORITHMS}.coin_betting.CoinBetting", f"{ALGORITHMS}.squint.Squint"
+COINS, SQUINT = f"{ALGORITHMS}.coin_betting", f"{ALGORITHMS}.squint.Squint"
 PATHS, LOCAL = f"{FORMULAS}.dynamic.dynamic_bound", f"{FORMULAS}.formulas.local_norm_bound"
 NEWTON, RIDGE = f"{ALGORITHMS}.newton.online_newton_step", f"{ALGORITHMS}.newton.VovkAzouryWarmuth"
 BEYOND = (
-    Result("Loss floor", "the dual value is below every loss", "≤", f"{FORMULAS}.dual.loss_floor", dual_value),
-    Result("Hints O1", "centered: ½Σ‖g − m‖² − Σ gaps", "≤", FTRL_HOME, optimism_centered),
-    Result("Hints O2", "proximal: the same in ‖·‖_(t)", "≤", FTRL_HOME, optimism_proximal),
-    Result("Hints O3", "Huber: a hint wrong by a costs ab", "≤", f"{DELAYED}.huber", optimism_huber),
-    Result("Hints O4", "AdaGrad on the hints' errors", "≤", FTRL_HOME, optimistic_adagrad),
-    Result("Delay D1", "any delays, as hints", "≤", f"{DELAYED}.Delayed", delay_any),
-    Result("Delay D2", "delayed gradient descent, exactly", "=", f"{DELAYED}.Delayed", delay_exact),
-    Result("Delay D3", "delay-tolerant AdaGrad", "≤", f"{DELAYED}.delay_tolerant_adagrad", delay_tolerant),
-    Result("Newton N1", "online Newton step", "≤", NEWTON, newton),
-    Result("Newton N2", "Σ gᵀA⁻¹g ≤ n log(1 + Σ‖g‖²/(nε))", "≤", NEWTON, newton_logarithm),
-    Result("Forecaster V1", "Vovk–Azoury–Warmuth", "≤", RIDGE, forecaster),
-    Result("Forecaster V2", "½nY² log(1 + Σ‖a‖²/(nλ))", "≤", RIDGE, forecaster_logarithm),
+    Result("Loss floor", "the dual value is below every loss", f"{FORMULAS}.dual.loss_floor", dual_value),
+    Result("Hints O1", "centered: ½Σ‖g − m‖² − Σ gaps", FTRL_HOME, optimism_centered),
+    Result("Hints O2", "proximal: the same in ‖·‖_(t)", FTRL_HOME, optimism_proximal),
+    Result("Hints O3", "Huber: a hint wrong by a costs ab", f"{DELAYED}.huber", optimism_huber),
+    Result("Hints O4", "AdaGrad on the hints' errors", FTRL_HOME, optimistic_adagrad),
+    Result("Delay D1", "any delays, as hints", f"{DELAYED}.Delayed", delay_any),
+    Result("Delay D2", "delayed gradient descent, exactly", f"{DELAYED}.Delayed", delay_exact, "="),
+    Result("Delay D3", "delay-tolerant AdaGrad", f"{DELAYED}.delay_tolerant_adagrad", delay_tolerant),
+    Result("Newton N1", "online Newton step", NEWTON, newton),
+    Result("Newton N2", "Σ gᵀA⁻¹g ≤ n log(1 + Σ‖g‖²/(nε))", NEWTON, newton_logarithm),
+    Result("Forecaster V1", "Vovk–Azoury–Warmuth", RIDGE, forecaster),
+    Result("Forecaster V2", "½nY² log(1 + Σ‖a‖²/(nλ))", RIDGE, forecaster_logarithm),
     Result(
         "Curvature C1",
         "strongly convex descent: ½Σ‖g‖²/(σt)",
-        "≤",
-        f"{ALGORITHMS}.named.strongly_convex_descent",
+        f"{NAMED}.strongly_convex_descent",
         curvature_of_mirror_descent,
     ),
-    Result("Coins K1", "coin betting, exactly", "≤", BETTOR, coin_betting),
-    Result(
-        "Coins K2", "coin betting, in closed form", "≤", f"{ALGORITHMS}.coin_betting.coin_bound", coin_betting_closed
-    ),
-    Result("Squint S1", "a grid of rates", "≤", SQUINT, squint),
-    Result("Squint S2", "the improper prior on rates", "≤", SQUINT, squint_improper),
-    Result("Paths P1", "dynamic regret of Mirror Descent", "≤", PATHS, dynamic),
-    Result("Paths P2", "in the length of the path", "≤", f"{FORMULAS}.dynamic.path_formula", dynamic_length),
-    Result("Paths P3", "P2 is false for lazy projection", "≤", PATHS, dynamic_lazy),
-    Result("Implicit I1", "implicit updates", "≤", f"{ALGORITHMS}.implicit.Implicit", implicit),
-    Result("Weights W1", "weights α_t that increase", "≤", f"{FORMULAS}.bounds.theorem_10", increasing_weights),
-    Result(
-        "Doubling trick", "the sum of the epochs' bounds", "≤", f"{ALGORITHMS}.doubling_trick.DoublingTrick", doubling
-    ),
-    Result("Private T1", "nodes that hold a gradient", "≤", f"{PRIVATE}.zero_concentrated_privacy", privacy),
-    Result("Private T2", "for every outcome of the noise", "≤", f"{PRIVATE}.private_ftrl", private_outcomes),
-    Result("Private T3", "in expectation, any losses", "≤", f"{PRIVATE}.private_regret", private_expected),
-    Result("Private T4", "fixed losses: the noise is free", "≤", f"{PRIVATE}.private_regret", private_free),
-    Result("Bandits E1", "local norms, for every outcome", "≤", LOCAL, bandits),
-    Result("Bandits E2", "EXP3 in expectation: 2√(nT log n)", "≤", f"{ALGORITHMS}.named.exp3", bandits_expected),
+    Result("Coins K1", "coin betting, exactly", f"{COINS}.CoinBetting", coin_betting),
+    Result("Coins K2", "coin betting, in closed form", f"{COINS}.coin_bound", coin_betting_closed),
+    Result("Squint S1", "a grid of rates", SQUINT, squint),
+    Result("Squint S2", "the improper prior on rates", SQUINT, squint_improper),
+    Result("Paths P1", "dynamic regret of Mirror Descent", PATHS, dynamic),
+    Result("Paths P2", "in the length of the path", f"{FORMULAS}.dynamic.path_formula", dynamic_length),
+    Result("Paths P3", "P2 is false for lazy projection", PATHS, dynamic_lazy),
+    Result("Implicit I1", "implicit updates", f"{ALGORITHMS}.implicit.Implicit", implicit),
+    Result("Weights W1", "weights α_t that increase", f"{FORMULAS}.bounds.theorem_10", increasing_weights),
+    Result("Doubling trick", "the sum of the epochs' bounds", f"{ALGORITHMS}.doubling_trick.DoublingTrick", doubling),
+    Result("Private T1", "nodes that hold a gradient", f"{PRIVATE}.zero_concentrated_privacy", privacy),
+    Result("Private T2", "for every outcome of the noise", f"{PRIVATE}.private_ftrl", private_outcomes),
+    Result("Private T3", "in expectation, any losses", f"{PRIVATE}.private_regret", private_expected),
+    Result("Private T4", "fixed losses: the noise is free", f"{PRIVATE}.private_regret", private_free),
+    Result("Bandits E1", "local norms, for every outcome", LOCAL, bandits),
+    Result("Bandits E2", "EXP3 in expectation: 2√(nT log n)", f"{NAMED}.exp3", bandits_expected),
 )

@@ -207,16 +207,14 @@ def figure_6() -> Outcome:
     return largest([theorems.check_18(), theorems.check_19()])
 
 
-HERE = "forel.theory.survey.figures"
+ALGORITHMS, HERE = "forel.theory.algorithms", "forel.theory.survey.figures"
 FIGURES = (
-    Result("Algorithm 1", "adaptive FTRL on exact losses", "≤", "forel.theory.algorithms.ftrl.FTRL", algorithm_1),
-    Result(
-        "Algorithm 2", "adaptive linearized FTRL", "≤", "forel.theory.algorithms.surrogates.Linearized", algorithm_2
-    ),
-    Result("Figure 1", "updates in all branches of the family", "≤", f"{HERE}.figure_1", figure_1),
-    Result("Figure 2", "Mirror Descent as FTRL-Proximal", "≤", f"{HERE}.figure_2", figure_2),
-    Result("Figure 3", "Mirror Descent against Native FTRL-Proximal", "≤", f"{HERE}.figure_3", figure_3),
-    Result("Figure 4", "the one-dimensional L1 example", "≤", f"{HERE}.figure_4", figure_4),
-    Result("Figure 5", "four unconstrained forms", "≤", "forel.theory.algorithms.forms", theorems.check_17),
-    Result("Figure 6", "lazy and greedy columns", "≤", f"{HERE}.figure_6", figure_6),
+    Result("Algorithm 1", "adaptive FTRL on exact losses", f"{ALGORITHMS}.ftrl.FTRL", algorithm_1),
+    Result("Algorithm 2", "adaptive linearized FTRL", f"{ALGORITHMS}.surrogates.Linearized", algorithm_2),
+    Result("Figure 1", "updates in all branches of the family", f"{HERE}.figure_1", figure_1),
+    Result("Figure 2", "Mirror Descent as FTRL-Proximal", f"{HERE}.figure_2", figure_2),
+    Result("Figure 3", "Mirror Descent against Native FTRL-Proximal", f"{HERE}.figure_3", figure_3),
+    Result("Figure 4", "the one-dimensional L1 example", f"{HERE}.figure_4", figure_4),
+    Result("Figure 5", "four unconstrained forms", f"{ALGORITHMS}.forms", theorems.check_17),
+    Result("Figure 6", "lazy and greedy columns", f"{HERE}.figure_6", figure_6),
 )

@@ -287,14 +287,14 @@ def lemma_16() -> Outcome:
 
 DECOMPOSITION, HERE = "forel.theory.analysis.decomposition", "forel.theory.survey.lemmas"
 LEMMAS = (
-    Result("Lemma 3", "strengths add up, norms scale by √σ", "=", "forel.theory.norms.ScaledNorm", lemma_3),
-    Result("Lemma 4", "Σ a_i/√a_{1:i} ≤ 2√a_{1:n}", "≤", "forel.theory.rates.adagrad.sum_over_roots", lemma_4),
-    Result("Lemma 5", "Strong FTRL Lemma", "≤", f"{DECOMPOSITION}.strong_ftrl_lemma", lemma_5),
-    Result("Corollary 6", "the same in conjugates", "≤", f"{DECOMPOSITION}.conjugate_lemma", corollary_6),
-    Result("Lemma 7", "a convex change of a strongly convex sum", "≤", f"{HERE}.lemma_7", lemma_7),
-    Result("Corollary 8", "the same with a penalty added", "≤", f"{HERE}.corollary_8", corollary_8),
-    Result("Lemma 9", "strongly convex ⇔ strongly smooth conjugate", "≤", f"{HERE}.lemma_9", lemma_9),
-    Result("Lemma 13", "Standard FTRL Lemma", "≤", f"{DECOMPOSITION}.standard_ftrl_lemma", lemma_13),
-    Result("Lemma 15", "∇ψ⋆ is the argmin, and Lipschitz", "≤", "forel.theory.regularizers.conjugate", lemma_15),
-    Result("Lemma 16", "a linear change of a strongly convex function", "≤", f"{HERE}.lemma_16", lemma_16),
+    Result("Lemma 3", "strengths add up, norms scale by √σ", "forel.theory.norms.ScaledNorm", lemma_3, "="),
+    Result("Lemma 4", "Σ a_i/√a_{1:i} ≤ 2√a_{1:n}", "forel.theory.rates.adagrad.sum_over_roots", lemma_4),
+    Result("Lemma 5", "Strong FTRL Lemma", f"{DECOMPOSITION}.strong_ftrl_lemma", lemma_5),
+    Result("Corollary 6", "the same in conjugates", f"{DECOMPOSITION}.conjugate_lemma", corollary_6),
+    Result("Lemma 7", "a convex change of a strongly convex sum", f"{HERE}.lemma_7", lemma_7),
+    Result("Corollary 8", "the same with a penalty added", f"{HERE}.corollary_8", corollary_8),
+    Result("Lemma 9", "strongly convex ⇔ strongly smooth conjugate", f"{HERE}.lemma_9", lemma_9),
+    Result("Lemma 13", "Standard FTRL Lemma", f"{DECOMPOSITION}.standard_ftrl_lemma", lemma_13),
+    Result("Lemma 15", "∇ψ⋆ is the argmin, and Lipschitz", "forel.theory.regularizers.conjugate", lemma_15),
+    Result("Lemma 16", "a linear change of a strongly convex function", f"{HERE}.lemma_16", lemma_16),
 )

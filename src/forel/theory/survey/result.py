@@ -53,16 +53,16 @@ class Result:
     ----------
     key : as the survey numbers it, such as "Theorem 2"
     title : the statement, in one line
-    relation : "≤" for a bound, "=" for an identity
     implementation : the dotted name of the object that implements it
     run : recomputes it, and returns the case in which it is tightest
+    relation : "≤" for a bound, "=" for an identity
     """
 
     key: str
     title: str
-    relation: Literal["≤", "="]
     implementation: str
     run: Callable[[], Outcome]
+    relation: Literal["≤", "="] = "≤"
 
     def holds(self, outcome: Outcome) -> bool:
         """Return whether the outcome agrees with the survey, up to rounding."""

@@ -52,7 +52,8 @@ Theorem = Callable[[Trace, Vector], Bound]
 BALL = l2_ball(1.0)
 
 
-def _compare(name: str, trace: Trace, theorem: Theorem, against: Against) -> Iterator[Outcome]:
+def compared(name: str, trace: Trace, theorem: Theorem, against: Against) -> Iterator[Outcome]:
+    """Yield regret and bound against every comparator."""
     for x in comparators(trace):
         limit = theorem(trace, x)
         # A theorem that is void on the games chosen for it counts as failed.
@@ -64,7 +65,7 @@ def _bounded(algorithms: Mapping[str, Algorithm], theorem: Theorem, against: Aga
         outcome
         for name, algorithm in algorithms.items()
         for adversary, trace in traces(algorithm)
-        for outcome in _compare(f"{name}, {adversary}", trace, theorem, against)
+        for outcome in compared(f"{name}, {adversary}", trace, theorem, against)
     )
 
 
@@ -89,7 +90,7 @@ def check_1() -> Outcome:
     leader = curved(follow_the_leader())
     composite = _bounded({"RDA": algorithms["RDA"]}, lambda t, x: theorem_1(t, x, "composite"), "composite")
     return largest(
-        [_bounded(algorithms, theorem_1), composite, *_compare("leader, curved", leader, theorem_1, "losses")]
+        [_bounded(algorithms, theorem_1), composite, *compared("leader, curved", leader, theorem_1, "losses")]
     )
 
 
@@ -108,7 +109,7 @@ def check_2() -> Outcome:
     """
     leader = curved(follow_the_leader())
     games = _bounded(_proximal_ones(), theorem_2)
-    return largest([games, *_compare("leader, curved", leader, theorem_2, "losses")])
+    return largest([games, *compared("leader, curved", leader, theorem_2, "losses")])
 
 
 def check_10() -> Outcome:
@@ -228,21 +229,20 @@ def check_19() -> Outcome:
     return _forms_differ(GREEDY, CONSTRAINED)
 
 
-BOUNDS, FORMS = "forel.theory.analysis.bounds", "forel.theory.algorithms.forms"
+ALGORITHMS, BOUNDS = "forel.theory.algorithms", "forel.theory.analysis.bounds"
 THEOREMS = (
-    Result("Theorem 1", "general FTRL bound", "≤", f"{BOUNDS}.theorem_1", check_1),
-    Result("Theorem 2", "FTRL-Proximal bound", "≤", f"{BOUNDS}.theorem_2", check_2),
-    Result("Theorem 10", "composite FTRL-Proximal, both forms", "≤", f"{BOUNDS}.theorem_10", check_10),
+    Result("Theorem 1", "general FTRL bound", f"{BOUNDS}.theorem_1", check_1),
+    Result("Theorem 2", "FTRL-Proximal bound", f"{BOUNDS}.theorem_2", check_2),
+    Result("Theorem 10", "composite FTRL-Proximal, both forms", f"{BOUNDS}.theorem_10", check_10),
     Result(
         "Theorem 11",
         "Mirror Descent is FTRL-Proximal",
-        "≤",
-        "forel.theory.algorithms.mirror_as_ftrl.MirrorAsFTRL",
+        f"{ALGORITHMS}.mirror_as_ftrl.MirrorAsFTRL",
         check_11,
     ),
-    Result("Theorem 12", "composite Mirror Descent, both forms", "≤", f"{BOUNDS}.theorem_12", check_12),
-    Result("Theorem 14", "weak FTRL-Proximal bound", "≤", f"{BOUNDS}.theorem_14", check_14),
-    Result("Theorem 17", "four unconstrained forms are one", "≤", f"{FORMS}.UNCONSTRAINED", check_17),
-    Result("Theorem 18", "the lazy forms are one", "≤", f"{FORMS}.LAZY", check_18),
-    Result("Theorem 19", "the greedy forms are one", "≤", f"{FORMS}.GREEDY", check_19),
+    Result("Theorem 12", "composite Mirror Descent, both forms", f"{BOUNDS}.theorem_12", check_12),
+    Result("Theorem 14", "weak FTRL-Proximal bound", f"{BOUNDS}.theorem_14", check_14),
+    Result("Theorem 17", "four unconstrained forms are one", f"{ALGORITHMS}.forms.UNCONSTRAINED", check_17),
+    Result("Theorem 18", "the lazy forms are one", f"{ALGORITHMS}.forms.LAZY", check_18),
+    Result("Theorem 19", "the greedy forms are one", f"{ALGORITHMS}.forms.GREEDY", check_19),
 )

@@ -253,10 +253,11 @@ def scan(
     valid : whether the text is valid UTF-8; if not, lines that are not ASCII are left to the caller
     default : role of keys that are not in the table
     keys, names : tables of keys, whose numbers of rows are powers of two
-    events : receives ID, offset, length and kind for the first value of each kind of a key
+    events : receives ID, offset, length and kind for the first value of each kind of a key, and of any kind of a named
+        key, once its line is complete
     records : for each entry, offsets of the outermost key, the namespace and the name; empty if they are not needed
     pending, doubles : receive the entry of each number that the caller transforms, and the number
-    marks : work array with a row for each key that a line may have
+    marks : work array with two rows for each key that a line may have
     known_words, word_labels : hashes of labels that are words, in a table with a power of two rows, and their numbers
     """
     recording = records.shape[0] > 0
@@ -327,6 +328,9 @@ def scan(
                     keys[place, layout.STAMP] = attempts
                     role = top_role = keys[place, layout.ROLE]
                     top, top_end = key, key_end
+                    if role & layout.NAMED != ZERO:
+                        marks[marked, 0], marks[marked, 1] = place, layout.SEEN
+                        marked += ONE
                 else:
                     role = top_role & layout.USED
                     inner += 1

@@ -1,6 +1,6 @@
 """CSV and TSV text as blocks: compiled code splits rows into cells; the first value of a column decides its kind."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -15,7 +15,6 @@ from forel.data.features.hashing import START, hash_names, slots_of_hashes
 from forel.data.features.kinds import amount_kind, sign_of
 from forel.data.features.names import Names
 from forel.data.features.rows import Cells
-from forel.data.labels import CLASSES, LabelWords, kind_of_words
 from forel.data.parsers.column_blocks import block_of_columns
 from forel.data.parsers.column_values import (
     FeatureColumn,
@@ -26,7 +25,7 @@ from forel.data.parsers.column_values import (
 )
 from forel.data.parsers.columns import Columns
 from forel.data.parsers.csv_header import number_columns, read_header
-from forel.data.parsers.label_codes import LabelCodes, words_of
+from forel.data.parsers.label_codes import LabelCodes
 from forel.data.problems import OTHER_ENCODING, Malformed, Problems, excerpt
 from forel.data.slices import with_slices
 from forel.data.sources.streams import LONGEST, PAD, Chunk, Cut, chunk_task, chunks, count, whole_lines
@@ -178,23 +177,55 @@ def csv_chunks(stream: Any, table: CsvTable, problems: Problems, kinds_found: di
     size = form.columns.options.chunk_bytes
     if len(table.header) > WIDE:  # to amortize the work per column and chunk
         size = max(size, ROWS * sum(len(name) + 1 for name in table.header))
-    line = table.line
-    cut = _whole_rows(ord(form.separator), len(table.header))
-    for number, chunk in enumerate(chunks(stream, size, problems, table.file, line, cut, form.line_limit), 1):
+    cut, of_labels = _whole_rows(ord(form.separator), len(table.header)), dict[str, str]()
+    found = _numbered(chunks(stream, size, problems, table.file, table.line, cut, form.line_limit), table.line)
+    found = LabelCodes(form.columns).decided(found, partial(_labels, table, problems), of_labels)
+    for number, line, chunk in found:
         rows, first_words = None, dict[str, int]()
         if len(kinds) < len(table.used):
             rows = split_rows(chunk, table, line, problems)
             decided, first_words = _decide(rows, table, kinds)
+            decided |= {name: kind for name, kind in of_labels.items() if name not in kinds}
             for name in decided.keys() & first_words.keys():
                 _warn_of_format(name, rows.words(table.used[name])[first_words[name]], table, problems)
             kinds = {**kinds, **decided} if decided else kinds  # a copy, because earlier chunks refer to the old one
             kinds_found.update(
-                (name, kind)
-                for name, kind in sorted(decided.items())
-                if name in table.places or kind == CLASSES or LabelWords.of_kind(kind)
+                (name, kind) for name, kind in sorted(decided.items()) if name in table.places or name in of_labels
             )
         yield CsvChunk(number, line, chunk, rows, kinds, first_words)
+
+
+def _numbered(found: Iterable[Chunk], line: int) -> Iterator[tuple[int, int, Chunk]]:
+    """Yield chunks with their numbers, and those of their first lines."""
+    for number, chunk in enumerate(found, 1):
+        yield number, line, chunk
         line += chunk.lines
+
+
+def _labels(table: CsvTable, problems: Problems, numbered: tuple[int, int, Chunk]) -> Iterator[str | float]:
+    """Yield the labels of a chunk that are not empty: words, unless the first one is a number."""
+    _, line, chunk = numbered
+    words = split_rows(chunk, table, line, problems).words(table.used[str(table.form.columns.label)])
+    cells = (words[k] for k in np.flatnonzero(words.stops > words.starts).tolist())
+    cells = (cell for cell in cells if not is_missing(cell))
+    for cell in cells:
+        if _kind_of(cell, table.decimal) != "category":
+            yield 0.0
+            return
+        yield cell.decode("utf-8", "backslashreplace")
+        break
+    yield from (cell.decode("utf-8", "backslashreplace") for cell in cells)
+
+
+def _kind_of(cell: bytes, decimal: str) -> str:
+    """Return the kind of a column by its first value."""
+    if (sign := common_sign([cell.decode("utf-8", "replace").strip()], decimal)) is not None:
+        return amount_kind(sign)
+    try:
+        parse_number(cell)
+    except ValueError:
+        return "category"
+    return "number"
 
 
 def _whole_rows(mark: int, width: int) -> Cut:
@@ -254,21 +285,9 @@ def _decide(rows: CsvRows, table: CsvTable, kinds: dict[str, str]) -> tuple[dict
         words = rows.words(table.used[name])
         row = next((k for k in map(int, np.flatnonzero(words.stops > words.starts)) if not is_missing(words[k])), None)
         if row is not None:
-            word = words[row].decode("utf-8", "replace").strip()
-            if (sign := common_sign([word], table.decimal)) is not None:
-                decided[name] = amount_kind(sign)
-            else:
-                try:
-                    parse_number(words[row])
-                    decided[name] = "number"
-                except ValueError:
-                    decided[name], first_words[name] = "category", row
-        if (
-            name == table.form.columns.label
-            and decided.get(name) == "category"
-            and LabelCodes(table.form.columns).undecided
-        ):
-            decided[name] = kind_of_words(words_of(words))
+            decided[name] = _kind_of(words[row], table.decimal)
+            if decided[name] == "category":
+                first_words[name] = row
     return decided, first_words
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from forel.data.buffers import Buffers
 from forel.data.features.kinds import DATE, add_kind, amount_kind, sign_of
 from forel.data.features.names import Names
 from forel.data.features.rows import Cells
-from forel.data.labels import kind_of_words
 from forel.data.parsers.arrow_batches import (
     NumberedBatch,
     feature_names,
@@ -31,7 +31,7 @@ from forel.data.parsers.column_values import (
     StringColumn,
 )
 from forel.data.parsers.columns import Columns
-from forel.data.parsers.label_codes import LabelCodes, words_of
+from forel.data.parsers.label_codes import LabelCodes
 from forel.data.problems import Problems
 from forel.data.values import MISSING, common_sign, parse_number
 from forel.validation import refuse
@@ -59,7 +59,8 @@ def table_blocks(
     transform, bits = options.transform, options.bits
     required = from_pandas and not options.unlabelled  # predictions do not depend on importances
     known, buffers, amounts = DictionaryCache(bits), Buffers(), dict[str, str]()
-    for batch, lines in batches:
+    codes = LabelCodes(columns, {**columns.known, **found})
+    for batch, lines in codes.decided(batches, partial(_labels, columns), found):
         used = feature_names(batch.schema, columns)
         derived = _derived_columns(batch, used, columns, found, transform is not None)
         features = [name for name in used if name not in derived]
@@ -96,10 +97,7 @@ def table_blocks(
 
 
 def _label(array: Any, name: str, columns: Columns, found: dict[str, str]) -> NumberColumn:
-    """Return the labels of a table.
-
-    The first batch decides which of two words is positive, or that there are several classes.
-    """
+    """Return the labels of a batch."""
     import pyarrow as pa
     from pyarrow import types
 
@@ -113,11 +111,19 @@ def _label(array: Any, name: str, columns: Columns, found: dict[str, str]) -> Nu
         array = array.cast(pa.string())
     elif types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
-    cells, there = string_spans(array, name), valid(array)
-    if codes.undecided:
-        found[name] = kind_of_words(words_of(cells, there))
-        codes = LabelCodes(columns, found)
-    return codes.column(cells, there)
+    return codes.column(string_spans(array, name), valid(array))
+
+
+def _labels(columns: Columns, numbered: NumberedBatch) -> Iterator[str | float]:
+    """Yield the labels of a batch that are not null: words, unless they are numbers."""
+    (batch, _), name = numbered, str(columns.label)
+    if name not in batch.schema.names or (array := batch.column(name)).null_count == len(array):
+        return
+    if is_number(array.type) or _sign(array, name, columns.options.decimal) is not None:
+        yield 0.0
+        return
+    words = _texts(array, name)
+    yield from (words.words[k].decode("utf-8", "backslashreplace") for k in np.flatnonzero(words.present).tolist())
 
 
 def _importance(array: Any, name: str) -> NumberColumn:

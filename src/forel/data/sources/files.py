@@ -8,6 +8,7 @@ import io
 import os
 import re
 import sys
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Any
@@ -20,6 +21,7 @@ __all__ = [
     "expand_paths",
     "file_state",
     "fingerprints",
+    "growth",
     "is_file",
     "is_one_shot",
     "is_url",
@@ -31,6 +33,7 @@ __all__ = [
 
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 PATTERN = re.compile(r"[*?\[]")
+CHECKED = 1 << 16  # bytes at the beginning and at the end
 
 
 def single_sources(source: Any) -> list[Any]:
@@ -131,6 +134,24 @@ def file_state(name: str) -> tuple[int, int]:
         return int(found.size), int(found.mtime_ns or 0)
     state = os.stat(name)
     return state.st_size, state.st_mtime_ns
+
+
+def growth(name: str, size: int | None = None) -> tuple[int, int]:
+    """Return the size of a file that grows, or of its first ``size`` bytes, and a checksum of their beginning and end.
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.vw"
+    >>> _ = path.write_text("1 |a b")
+    >>> before = growth(path)
+    >>> _ = path.write_text("1 |a b\\n")
+    >>> before[0], growth(path, 6) == before, growth(path) == before
+    (6, True, False)
+    """
+    length = min(os.path.getsize(name), sys.maxsize if size is None else size)
+    with open(name, "rb") as file:
+        found = zlib.crc32(file.read(min(length, CHECKED)))
+        file.seek(max(0, length - CHECKED))
+        return length, zlib.crc32(file.read(min(length, CHECKED)), found)
 
 
 def fingerprints(source: Any, growing: bool = False) -> list[list[Any]] | None:

@@ -73,6 +73,7 @@ def in_every_format(words):
     dates = {**rows[0], "when": "2024-01-31"}, *rows[1:]
     return {
         "csv": (io.BytesIO(table(words)), {"format": "csv"}),
+        "quoted": (io.BytesIO("".join(f'"{w}","a ""b"" c"\n' for w in ("y", *words)).encode()), {"format": "csv"}),
         "jsonl": (io.BytesIO(text), {"format": "jsonl"}),
         "text": (io.BytesIO(text), {"format": "jsonl", "text": "x"}),
         "dicts": (rows, {}),

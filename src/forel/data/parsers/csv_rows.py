@@ -1,7 +1,7 @@
 """CSV and TSV text as blocks: compiled code splits rows into cells; the first value of a column decides its kind."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -34,7 +34,6 @@ from forel.validation import refuse
 
 __all__ = [
     "CsvChunk", "CsvFormat", "CsvRows", "CsvTable", "cell_numbers", "csv_chunks", "parse_csv", "read_table",
-    "split_rows",
 ]  # fmt: skip
 
 WIDE, ROWS = 1 << 10, 64  # with more columns than WIDE, a chunk has at least ROWS rows of the header's length
@@ -138,7 +137,6 @@ class CsvChunk:
     number : of the chunk, from 1 on
     line : number of its first line
     chunk : its text
-    rows : its cells, if it was split to decide kinds
     kinds : by column
     first_words : the rows of the first word, for columns whose kind this chunk decided
     """
@@ -146,9 +144,15 @@ class CsvChunk:
     number: int
     line: int
     chunk: Chunk
-    rows: CsvRows | None
-    kinds: dict[str, str]
-    first_words: dict[str, int]
+    kinds: dict[str, str] = field(default_factory=dict)
+    first_words: dict[str, int] = field(default_factory=dict)
+    _rows: list[CsvRows] = field(default_factory=list)
+
+    def rows(self, table: CsvTable, problems: Problems) -> CsvRows:
+        """Return its cells, which are split once, because that removes quotes from the text."""
+        if not self._rows:
+            self._rows.append(_split_rows(self.chunk, table, self.line, problems))
+        return self._rows[0]
 
 
 def read_table(stream: Any, form: CsvFormat, names: Names | None, file: str) -> tuple[CsvTable, Any]:
@@ -178,12 +182,11 @@ def csv_chunks(stream: Any, table: CsvTable, problems: Problems, kinds_found: di
     if len(table.header) > WIDE:  # to amortize the work per column and chunk
         size = max(size, ROWS * sum(len(name) + 1 for name in table.header))
     cut, of_labels = _whole_rows(ord(form.separator), len(table.header)), dict[str, str]()
-    found = _numbered(chunks(stream, size, problems, table.file, table.line, cut, form.line_limit), table.line)
-    found = LabelCodes(form.columns).decided(found, partial(_labels, table, problems), of_labels)
-    for number, line, chunk in found:
-        rows, first_words = None, dict[str, int]()
+    parts = _numbered(chunks(stream, size, problems, table.file, table.line, cut, form.line_limit), table.line)
+    for part in LabelCodes(form.columns).decided(parts, partial(_labels, table, problems), of_labels):
+        first_words = dict[str, int]()
         if len(kinds) < len(table.used):
-            rows = split_rows(chunk, table, line, problems)
+            rows = part.rows(table, problems)
             decided, first_words = _decide(rows, table, kinds)
             decided |= {name: kind for name, kind in of_labels.items() if name not in kinds}
             for name in decided.keys() & first_words.keys():
@@ -192,20 +195,18 @@ def csv_chunks(stream: Any, table: CsvTable, problems: Problems, kinds_found: di
             kinds_found.update(
                 (name, kind) for name, kind in sorted(decided.items()) if name in table.places or name in of_labels
             )
-        yield CsvChunk(number, line, chunk, rows, kinds, first_words)
+        yield replace(part, kinds=kinds, first_words=first_words)
 
 
-def _numbered(found: Iterable[Chunk], line: int) -> Iterator[tuple[int, int, Chunk]]:
-    """Yield chunks with their numbers, and those of their first lines."""
+def _numbered(found: Iterable[Chunk], line: int) -> Iterator[CsvChunk]:
     for number, chunk in enumerate(found, 1):
-        yield number, line, chunk
+        yield CsvChunk(number, line, chunk)
         line += chunk.lines
 
 
-def _labels(table: CsvTable, problems: Problems, numbered: tuple[int, int, Chunk]) -> Iterator[str | float]:
+def _labels(table: CsvTable, problems: Problems, chunk: CsvChunk) -> Iterator[str | float]:
     """Yield the labels of a chunk that are not empty: words, unless the first one is a number."""
-    _, line, chunk = numbered
-    words = split_rows(chunk, table, line, problems).words(table.used[str(table.form.columns.label)])
+    words = chunk.rows(table, problems).words(table.used[str(table.form.columns.label)])
     cells = (words[k] for k in np.flatnonzero(words.stops > words.starts).tolist())
     cells = (cell for cell in cells if not is_missing(cell))
     for cell in cells:
@@ -244,7 +245,7 @@ def _whole_rows(mark: int, width: int) -> Cut:
     return cut
 
 
-def split_rows(chunk: Chunk, table: CsvTable, line: int, problems: Problems) -> CsvRows:
+def _split_rows(chunk: Chunk, table: CsvTable, line: int, problems: Problems) -> CsvRows:
     """Split the text of a chunk, whose first line has the number ``line``, into cells."""
     text, length, odd = _utf8(chunk.text, chunk.length)
     if odd is not None:
@@ -365,7 +366,7 @@ def parse_csv(
 
 def _parse(table: CsvTable, chunk: CsvChunk, problems: Problems) -> Block:
     columns, kinds = table.form.columns, chunk.kinds
-    rows = chunk.rows or split_rows(chunk.chunk, table, chunk.line, problems)
+    rows = chunk.rows(table, problems)
     rows.record_malformed(table, chunk.line, problems)
     row_problems = RowProblems(rows.lines + chunk.line, problems, table.file)
     cells = Cells.empty(rows.lines.size, len(table.features), columns.options.bits, table.buffers)

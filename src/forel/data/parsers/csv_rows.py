@@ -22,6 +22,7 @@ from forel.data.parsers.column_values import (
     RowProblems,
     Spans,
     StringColumn,
+    cell_numbers,
 )
 from forel.data.parsers.columns import Columns
 from forel.data.parsers.csv_header import number_columns, read_header
@@ -29,11 +30,11 @@ from forel.data.parsers.label_codes import LabelCodes
 from forel.data.problems import OTHER_ENCODING, Malformed, Problems, excerpt
 from forel.data.slices import with_slices
 from forel.data.sources.streams import LONGEST, PAD, Chunk, Cut, chunk_task, chunks, count, whole_lines
-from forel.data.values import common_sign, formatted_number, is_missing, nearest_float32, parse_number
+from forel.data.values import common_sign, formatted_number, is_missing, parse_number
 from forel.validation import refuse
 
 __all__ = [
-    "CsvChunk", "CsvFormat", "CsvRows", "CsvTable", "cell_numbers", "csv_chunks", "parse_csv", "read_table",
+    "CsvChunk", "CsvFormat", "CsvRows", "CsvTable", "csv_chunks", "parse_csv", "read_table",
 ]  # fmt: skip
 
 WIDE, ROWS = 1 << 10, 64  # with more columns than WIDE, a chunk has at least ROWS rows of the header's length
@@ -183,7 +184,11 @@ def csv_chunks(stream: Any, table: CsvTable, problems: Problems, kinds_found: di
         size = max(size, ROWS * sum(len(name) + 1 for name in table.header))
     cut, of_labels = _whole_rows(ord(form.separator), len(table.header)), dict[str, str]()
     parts = _numbered(chunks(stream, size, problems, table.file, table.line, cut, form.line_limit), table.line)
-    for part in LabelCodes(form.columns).decided(parts, partial(_labels, table, problems), of_labels):
+    labels = LabelCodes(form.columns).decided(
+        parts, partial(_labels, table, problems), of_labels,
+        lambda first: _kind_of(first.encode(), table.decimal) == "category",
+    )  # fmt: skip
+    for part in labels:
         first_words = dict[str, int]()
         if len(kinds) < len(table.used):
             rows = part.rows(table, problems)
@@ -204,18 +209,11 @@ def _numbered(found: Iterable[Chunk], line: int) -> Iterator[CsvChunk]:
         line += chunk.lines
 
 
-def _labels(table: CsvTable, problems: Problems, chunk: CsvChunk) -> Iterator[str | float]:
-    """Yield the labels of a chunk that are not empty: words, unless the first one is a number."""
+def _labels(table: CsvTable, problems: Problems, chunk: CsvChunk) -> Iterator[str]:
+    """Yield the labels of a chunk that are not empty."""
     words = chunk.rows(table, problems).words(table.used[str(table.form.columns.label)])
-    cells = (words[k] for k in np.flatnonzero(words.stops > words.starts).tolist())
-    cells = (cell for cell in cells if not is_missing(cell))
-    for cell in cells:
-        if _kind_of(cell, table.decimal) != "category":
-            yield 0.0
-            return
-        yield cell.decode("utf-8", "backslashreplace")
-        break
-    yield from (cell.decode("utf-8", "backslashreplace") for cell in cells)
+    filled = np.flatnonzero(words.stops > words.starts).tolist()
+    yield from (words[k].decode("utf-8", "backslashreplace") for k in filled)
 
 
 def _kind_of(cell: bytes, decimal: str) -> str:
@@ -301,44 +299,6 @@ def _warn_of_format(name: str, cell: bytes, table: CsvTable, problems: Problems)
         problems.warn(
             name, f"column {name!r}: got {word!r}, which is read as a category, expected {expected}; {remedy}"
         )
-
-
-def cell_numbers(words: Spans, exact: bool, sign: str | None = None, decimal: str = ".") -> NumberColumn:
-    """Return the numbers of a column; ``exact`` rounds them correctly to float64, which is slower.
-
-    Amounts are numbers if they have the sign of the column, or none; where it is None, they are not.
-    """
-    found = None if sign else _plain_numbers(words, exact)
-    if found is not None and (found.non_numbers is None or sign is None):
-        return found
-    return _plain_numbers(words.plain_numbers(sign or "", decimal), exact)
-
-
-def _plain_numbers(words: Spans, exact: bool) -> NumberColumn:
-    n = words.starts.size
-    wide, kinds = np.empty(n), np.empty(n, np.uint8)
-    scanner("csv_rows", "read_cells")(words.text, words.starts, words.stops, exact, wide, kinds)
-    non_numbers, unsure = np.zeros(n, bool), (kinds == layout.UNSURE).nonzero()[0]
-    for row in unsure.tolist():
-        try:
-            value = parse_number(words[row])
-        except ValueError:
-            non_numbers[row] = True
-            value = None
-        kinds[row] = layout.ABSENT if value is None else layout.THERE
-        wide[row] = 0.0 if value is None else value
-    with np.errstate(over="ignore"):
-        values = wide.astype(np.float32)
-        for row in unsure.tolist():
-            if wide[row] not in (0.0, 1.0) and np.isfinite(wide[row]):
-                # A double may have been rounded twice; whitespace is that of text, not of bytes.
-                values[row] = nearest_float32(words[row].decode().strip().encode())
-    if not np.isfinite(values).all():
-        for row in np.flatnonzero(~np.isfinite(values)).tolist():
-            wide[row] = parse_number(words[row])  # as written, for the error
-    return NumberColumn(
-        values, kinds == layout.THERE, wide, StringColumn(words, non_numbers) if non_numbers.any() else None
-    )
 
 
 def parse_csv(

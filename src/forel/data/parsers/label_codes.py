@@ -16,7 +16,6 @@ __all__ = ["LabelCodes"]
 
 T = TypeVar("T")
 FIRST, MOST = 1 << 10, 1 << 14  # labels that decide which words there are; more while all are one word, at most MOST
-NUMBERS = (int, float, np.number, np.bool_)
 
 
 class LabelCodes:
@@ -49,7 +48,8 @@ class LabelCodes:
         return self.key is not None and not (self.worded or self.optional)
 
     def decided(
-        self, parts: Iterable[T], labels_of: Callable[[T], Iterable[Any]], found: dict[str, str]
+        self, parts: Iterable[T], labels_of: Callable[[T], Iterable[Any]], found: dict[str, str],
+        is_word: Callable[[Any], bool] = lambda label: isinstance(label, str),
     ) -> Iterator[T]:  # fmt: skip
         """Yield the parts of a source; before the first with a label, decide whether labels are words.
 
@@ -59,6 +59,7 @@ class LabelCodes:
         ----------
         labels_of : returns the labels of a part, None or another missing value where there is none
         found : receives the kind of labels that are words
+        is_word : whether the first label is one
         """
         rest = iter(parts)
         for part in rest if self.undecided else ():
@@ -66,7 +67,7 @@ class LabelCodes:
             if (first := next(labels, None)) is None:
                 yield part
                 continue
-            if isinstance(first, str):  # words after a number are malformed
+            if is_word(first):  # otherwise, words are malformed
                 rest, ahead = tee(rest)
                 later = chain.from_iterable(map(labels_of, ahead))
                 found[str(self.key)] = kind = kind_of_words(_first_words(chain([first], labels, later)))
@@ -94,7 +95,7 @@ class LabelCodes:
             if self.optional:
                 return None
             raise ValueError(value)
-        return self.words.encode(_word(value))
+        return self.words.encode(value if isinstance(value, str) else f"{value:.17g}")
 
     def encode(self, item: Any) -> Any:
         """Return a dict with a number as its label, or an :class:`OddLabel`; other items as they are."""
@@ -134,16 +135,12 @@ def _is_label(value: Any) -> bool:
     return not (value.strip() in MISSING if isinstance(value, str) else is_null(value))
 
 
-def _word(label: Any) -> str:
-    return label if isinstance(label, str) else f"{label:.17g}"
-
-
 def _first_words(labels: Iterable[Any]) -> set[str]:
-    """Return the words of the first labels; numbers after a word are words, and anything else is malformed."""
+    """Return the words of the first labels; numbers among them, in formats that have these, are malformed."""
     found = set[str]()
     for count, label in enumerate(filter(_is_label, labels), 1):
-        if isinstance(label, (str, *NUMBERS)):
-            found.add(_word(label))
+        if isinstance(label, str):
+            found.add(label)
         if count == MOST or (count >= FIRST and len(found) > 1):
             break
     return found

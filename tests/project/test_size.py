@@ -18,7 +18,7 @@ BUDGETS = {
     "evidence": 460,
     "jit": 520,
     "learner": 5150,
-    "data": 7110,
+    "data": 7091,
     "training": 3150,
     "store": 1540,
     "log": 740,

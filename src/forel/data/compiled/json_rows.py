@@ -25,7 +25,6 @@ NO_STRING, NO_OBJECT = (
     layout.LABEL | layout.IMPORTANCE | layout.NUMERIC | layout.LOGARITHM,
     layout.LABEL | layout.WORD | layout.IMPORTANCE | layout.LOGARITHM,
 )
-TOP = np.uint8(128)
 LITTLE_E, BIG_E, UNICODE = (np.uint8(ord(c)) for c in "eEu")
 QUOTES, BACKSLASHES, SPACES = every(ord('"')), every(ord("\\")), every(32)
 LONGEST = np.uint64(300)  # bytes of a number; Python refuses integers of more than 4300 digits
@@ -231,16 +230,6 @@ def record(records, entry, base, top, top_end, space, space_end, name, name_end)
     records[entry, 4], records[entry, 5] = name - base, name_end - base
 
 
-@inner
-def is_ascii(i):
-    """Return whether a line is ASCII."""
-    while byte(i) != END:
-        if byte(i) >= TOP:
-            return False
-        i += ONE
-    return True
-
-
 @fast
 def scan(
     text, length, scratch, valid, counts, default, keys, names, events, indptr, hashes, values, labels, importance,
@@ -250,7 +239,7 @@ def scan(
 
     Parameters
     ----------
-    valid : whether the text is valid UTF-8; if not, lines that are not ASCII are left to the caller
+    valid : whether the text is valid UTF-8; if not, all lines are left to the caller
     default : role of keys that are not in the table
     keys, names : tables of keys, whose numbers of rows are powers of two
     events : receives ID, offset, length and kind for the first value of each kind of a key, and of any kind of a named
@@ -283,7 +272,7 @@ def scan(
         attempts += ONE
         status = layout.FALLBACK
         # Unescaped strings have to fit into scratch memory.
-        if byte(i) != OPEN or not (valid or is_ascii(i)) or free + (stop - i) > words:
+        if byte(i) != OPEN or not valid or free + (stop - i) > words:
             i = begin
             break
         entry, scratch_end, wait, marked, inner = entries, free, waiting, ZERO, 0

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
-from forel.data.sources.kafka import is_topic
 from forel.validation import refuse
 
 __all__ = [
@@ -24,6 +23,7 @@ __all__ = [
     "growth",
     "is_file",
     "is_one_shot",
+    "is_topic",
     "is_url",
     "natural_key",
     "open_file",
@@ -173,6 +173,15 @@ def fingerprints(source: Any, growing: bool = False) -> list[list[Any]] | None:
 def is_url(name: Any) -> bool:
     """Return whether a source is a URL."""
     return isinstance(name, str) and URL.match(name) is not None
+
+
+def is_topic(source: Any) -> bool:
+    """Return whether a source is the address of a topic.
+
+    >>> is_topic("kafka://localhost:9092/clicks"), is_topic("clicks.vw")
+    (True, False)
+    """
+    return isinstance(source, str) and source.startswith("kafka://")
 
 
 def _url_files(url: str) -> list[str]:

@@ -47,6 +47,17 @@ def test_importance(form, rows, tmp_path):
     assert set(read_all(form, rows, tmp_path, importance="weight", **skip)) == {2.0}
 
 
+@pytest.mark.parametrize("size", [1, 1 << 20])
+def test_keys_of_damaged_lines_do_not_count(size):
+    options = {"label": "y", "importance": "w", "on_error": "skip", "block_bytes": size}
+    damaged = b'{"y": 1, "w": 2.0, "n": "x}\n{"y": 1}\n'
+    for text in (damaged, b'{"y": 1}\n' + damaged, damaged + b"{}\n", b"\n" + damaged):
+        with pytest.raises(ValueError, match="importance: got 'w', which no row has"):
+            list(read(io.BytesIO(text), "jsonl", **options))
+        rows = list(read(io.BytesIO(text + b'{"w": 3}\n' + damaged), "jsonl", **options))
+        assert sum(map(len, rows)) == text.count(b"}\n") + 2 - text.count(b"x}")
+
+
 @pytest.mark.parametrize("form", ["dicts", "jsonl", "files"])
 def test_importance_of_some_rows(form, tmp_path):
     assert read_all(form, LATE, tmp_path, importance="weight") == [1.0] * 40 + [5.0]

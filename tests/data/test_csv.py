@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from forel.data import concatenate, read, slot
 from forel.data.labels import CLASSES, LabelWords, class_name
-from forel.data.parsers.column_values import Spans
-from forel.data.parsers.csv_rows import cell_numbers
+from forel.data.parsers.column_values import Spans, cell_numbers
 from forel.data.pipeline import ordered_blocks
 from reference_parsers import NUMBER, Wrong, examples, put, same
 

@@ -4,7 +4,9 @@ import io
 import json
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,10 +62,45 @@ def test_the_positive_word_is_an_option():
 def test_other_words_are_errors_that_name_the_option():
     with pytest.raises(ValueError, match=r"label: got 'a' in the first rows, expected at least two words.*--positive"):
         labels(table(["a", "a"]))
-    late = table(["no", "yes"] * 500 + ["maybe"])
-    with pytest.raises(ValueError, match="line 1002, column 'y': got 'maybe', expected 'no' or 'yes'"):
-        labels(late, block_bytes=1000)
-    assert labels(late, block_bytes=1000, on_error="skip") == [0, 1] * 500
+
+
+def in_every_format(words):
+    rows = [{"x": float(k % 3), "y": word} for k, word in enumerate(words)]
+    frame, file = pa.Table.from_pylist(rows), io.BytesIO()
+    parquet.write_table(frame, file, row_group_size=300)
+    text = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    small = pa.RecordBatchReader.from_batches(frame.schema, frame.to_batches(max_chunksize=7))
+    dates = {**rows[0], "when": "2024-01-31"}, *rows[1:]
+    return {
+        "csv": (io.BytesIO(table(words)), {"format": "csv"}),
+        "quoted": (io.BytesIO("".join(f'"{w}","a ""b"" c"\n' for w in ("y", *words)).encode()), {"format": "csv"}),
+        "jsonl": (io.BytesIO(text), {"format": "jsonl"}),
+        "text": (io.BytesIO(text), {"format": "jsonl", "text": "x"}),
+        "dicts": (rows, {}),
+        "dates": (dates, {"date": "when"}),
+        "frame": (pd.DataFrame(rows), {}),
+        "batches": (small, {}),
+        "parquet": (file, {"format": "parquet"}),
+    }
+
+
+FORMS = list(in_every_format(["no", "yes"]))
+
+
+@pytest.mark.parametrize("size", [1000, 1 << 21])
+@pytest.mark.parametrize("form", FORMS)
+def test_as_many_rows_decide_in_every_format(form, size):
+    def read_all(words, **options):
+        source, given = in_every_format(words)[form]
+        return concatenate(read(source, label="y", bits=8, block_bytes=size, **given, **options)).labels.tolist()
+
+    late = ["no", "yes"] * 512 + ["nno"]  # which does not become a class
+    with pytest.raises(ValueError, match=r"line 102[56], column 'y': got .*'nno', expected 'no' or 'yes'; .*classes="):
+        read_all(late)
+    assert read_all(late, on_error="skip") == [0, 1] * 512
+    assert read_all([*late[:-1], "maybe"], classes="auto") == [*[0, 1] * 512, 2]
+    assert read_all(["b", "c"] * 511 + ["a", "b"]) == [*[0, 1] * 511, 2, 0]  # in order of appearance
+    assert read_all(["b"] * 3000 + ["a"]) == [1] * 3000 + [0]  # sorted
 
 
 def test_missing_labels_stay_missing():
@@ -164,8 +201,7 @@ def test_labels_are_the_nearest_doubles(form):
     assert found.labels.tolist() == LARGE
 
 
-@pytest.mark.parametrize("rows", [200, 4000])
-def test_a_label_close_to_another_one_is_reported_in_small_files_too(rows):
-    text = "x,y\n" + "1,no\n1,yes\n" * (rows // 2) + "1,nno\n"
+def test_a_label_close_to_another_one_is_reported_in_small_files_too():
+    text = "x,y\n" + "1,no\n1,yes\n" * 100 + "1,nno\n"
     with pytest.warns(UserWarning, match="got the class 'nno' in very few rows, close to 'no'"):
         list(read(io.BytesIO(text.encode()), "csv", label="y"))

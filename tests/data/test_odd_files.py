@@ -95,5 +95,5 @@ def test_words_among_numbers_as_labels_are_malformed_in_every_format(tmp_path):
 
 def test_numbers_among_words_as_labels_are_malformed_too():
     rows = [{"x": 1.0, "y": word} for word in ("yes", "no", 1)]
-    with pytest.raises(Malformed, match="line 3, column 'y': got str '1', expected 'no' or 'yes'; classes"):
+    with pytest.raises(Malformed, match="line 3, column 'y': got str '1', expected 'no' or 'yes'; "):
         list(read(rows, label="y"))

@@ -125,31 +125,16 @@ def concatenate(blocks: Iterable[Block]) -> Block:
     offsets = [all_blocks[0].indptr[:1]]
     offsets += [b.indptr[1:] + size for b, size in zip(all_blocks, sizes, strict=False)]
 
-    def joined(name: str, axis: int = 0) -> Any:
-        arrays = [getattr(b, name) for b in all_blocks]
-        return None if any(array is None for array in arrays) else np.concatenate(arrays, axis=axis)
+    def joined(name: str) -> Any:
+        parts = [getattr(b, name) for b in all_blocks]
+        if any(part is None for part in parts):
+            return None
+        return tuple(chain.from_iterable(parts)) if isinstance(parts[0], tuple) else np.concatenate(parts, axis=-1)
 
-    def chained(name: str) -> Any:
-        tuples = [getattr(b, name) for b in all_blocks]
-        return None if any(one is None for one in tuples) else tuple(chain.from_iterable(tuples))
-
-    return Block(
-        np.concatenate(offsets),
-        joined("indices"),
-        joined("values"),
-        joined("labels"),
-        joined("importance"),
-        tags=chained("tags"),
-        file=all_blocks[0].file,
-        line=all_blocks[0].line,
-        size=sum(b.size for b in all_blocks),
-        after=all_blocks[-1].after,
-        lines=joined("lines"),
-        entry_names=chained("entry_names"),
-        slices=joined("slices", axis=1),
-        numbers=joined("numbers"),
-        columns=joined("columns"),
-    )
+    return replace(
+        all_blocks[0], indptr=np.concatenate(offsets), size=sum(b.size for b in all_blocks), after=all_blocks[-1].after,
+        label_words=None, **{name: joined(name) for name in ("indices", "values", *OF_ROWS, *OF_ENTRIES)},
+    )  # fmt: skip
 
 
 def take_rows(block: Block, order: NDArray[Any]) -> Block:

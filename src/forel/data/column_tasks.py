@@ -23,7 +23,7 @@ from forel.data.parsers.columns import Columns
 from forel.data.parsers.csv_header import separator_of
 from forel.data.parsers.csv_rows import CsvFormat, parse_csv
 from forel.data.parsers.dicts import JsonDicts, batched_blocks
-from forel.data.parsers.json_lines import decide_labels, parse_json
+from forel.data.parsers.json_lines import parse_json
 from forel.data.parsers.label_codes import LabelCodes
 from forel.data.parsers.tables import table_blocks
 from forel.data.problems import Problems
@@ -99,11 +99,6 @@ def stream_tasks(
         if columns.derived or options.slices:  # these positions are in blocks
             yield from _dict_tasks(JsonDicts(text, problems, file), file, reader, problems, start)
             return
-        if start.bytes and kinds_found:  # labels that are words have a kind by now
-            of_label = {name: kind for name, kind in kinds_found.items() if name == columns.label}
-            columns = replace(columns, known={**of_label, **columns.known})
-        else:
-            columns, text = decide_labels(text, columns, kinds_found)
         yield from parse_json(text, columns, problems, reader.names, file, start, kinds_found)
 
 

@@ -69,8 +69,8 @@ class LabelWords:
     @property
     def expected(self) -> str:
         """The valid words, for errors."""
-        others = "classes (--classes) has more than two, positive (--positive) names one class against all others"
-        return f"{self.negative!r} or {self.positive!r}; {others}"
+        others = "correct a misspelled word; classes='auto' (--classes auto) is for more than two classes"
+        return f"{self.negative!r} or {self.positive!r}; {others}, positive (--positive) for one against all others"
 
     def summary(self) -> str:
         """Return which word is positive."""

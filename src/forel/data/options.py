@@ -170,7 +170,8 @@ class ReadOptions:
         for name, usual in (("ngram", 1), ("char_ngram", None)):
             if not self.text and (given := getattr(self, name)) != usual:
                 raise refuse(name, given, "none without text (--text), which names columns")
-        _ = self.text_features  # which validates them
+        if self.text:
+            _ = self.text_features  # which validates them
         what = "interactions" if self.interactions else "entry_names"
         if getattr(self, what) and (self.text or self.date):
             raise refuse(what, getattr(self, what), "none with text or dates, which are not crossed")
@@ -216,8 +217,9 @@ class ReadOptions:
     @cached_property
     def transform(self) -> Crosses | None:
         """The transformation of features before those of a slot are summed: crosses, or none."""
-        crosses = parse_crosses(self.interactions)
-        return SeparateFeatures() if self.entry_names and crosses is None else crosses
+        if self.interactions:
+            return parse_crosses(self.interactions)
+        return SeparateFeatures() if self.entry_names else None
 
     @property
     def chunk_bytes(self) -> int:

@@ -20,9 +20,9 @@ from forel.data.features.dates import AMBIGUOUS, date_order
 from forel.data.labels import LabelWords, kind_of_words, word_sign
 from forel.data.options import ReadOptions
 from forel.data.parsers.arrow_batches import arrow_batches, parquet_batches
-from forel.data.parsers.csv_header import distinct_names, format_of, separator_of
+from forel.data.parsers.csv_header import distinct_names, separator_of
 from forel.data.problems import Malformed
-from forel.data.reader import read
+from forel.data.reader import format_of, read
 from forel.data.sources.files import single_sources
 from forel.data.sources.streams import open_stream
 from forel.data.values import common_sign, is_missing, parse_number, plain_number

@@ -17,17 +17,16 @@ from forel.data.features.names import Names
 from forel.data.features.rows import add_constant, drop_rows, record_constant
 from forel.data.labels import ClassNames, class_name, shown_names
 from forel.data.options import COLUMNS, ReadKeywords, ReadOptions
-from forel.data.parsers.csv_header import format_of
 from forel.data.parsers.lines import LineFormat, kept_initials, parse_lines
 from forel.data.problems import Malformed, Problems
 from forel.data.sources.arriving import follow
-from forel.data.sources.detect import BINARY, LINE_FORMATS
+from forel.data.sources.detect import BINARY, LINE_FORMATS, detect_format
 from forel.data.sources.files import is_url, single_sources
 from forel.data.sources.row_cache import RowCache
 from forel.data.sources.streams import READ_ERRORS, broken_file, chunks, open_stream, skip
 from forel.validation import refuse
 
-__all__ = ["Reader", "names_for", "read"]
+__all__ = ["Reader", "format_of", "names_for", "read"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,6 +199,24 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
         from forel.data.column_tasks import stream_tasks  # not needed for VW text
 
         yield from stream_tasks(stream, form, beginning, file, reader, problems, start)
+
+
+def format_of(file: str, options: ReadOptions, beginning: bytes) -> str:
+    r"""Return the format of a file: the given one, CSV where options of CSV are given, or the detected one.
+
+    >>> format_of("data", ReadOptions(), b"1|2\n"), format_of("data", ReadOptions(separator="|"), b"1|2\n")
+    ('vw', 'csv')
+    """
+    if options.format != "auto":
+        return options.format
+    if options.separator is None and options.header:
+        return detect_format(file, beginning)
+    try:
+        found = detect_format(file, beginning)
+    except ValueError:
+        return "csv"
+    by_name = detect_format(file, b",")
+    return "csv" if found in LINE_FORMATS and by_name == "csv" else found
 
 
 def _line_tasks(

@@ -3,7 +3,6 @@
 Rows are bitwise the same, from the source or from the cache.
 """
 
-import os
 import warnings
 from collections.abc import Callable, Iterator
 from copy import deepcopy
@@ -21,7 +20,7 @@ from forel.data.features.rows import add_constant, record_constant
 from forel.data.labels import ClassNames
 from forel.data.pieces import Workers, ordered_pieces
 from forel.data.pipeline import ordered_blocks
-from forel.data.sources.files import fingerprints, is_one_shot, single_sources
+from forel.data.sources.files import fingerprints, growth, is_one_shot, single_sources
 from forel.data.sources.row_cache import CacheWriteError, RowCache
 from forel.training.run import Part
 from forel.training.shuffle import ShuffledRows
@@ -130,10 +129,9 @@ class Passes(Part):
             blocks = (add_constant(block, reader.options.bits) for block in blocks)
         yield from blocks if self.by is None else self._grouped(blocks, start == BEGINNING)
 
-    @property
-    def _size(self) -> int:
-        """The size of a file that grows; 0 for others, which do not change."""
-        return os.path.getsize(single_sources(self.source)[0]) if self.options.follow else 0
+    def _growth(self, size: int | None = None) -> list[int] | None:
+        """What a file that grows has, or had when it was of some size; None for others, which do not change."""
+        return [*growth(single_sources(self.source)[0], size)] if self.options.follow else None
 
     def check(self, rows: int) -> None:
         """Raise if the first pass had no rows."""
@@ -146,13 +144,15 @@ class Passes(Part):
         """Return problems, kinds of columns and classes found so far, as JSON; a checkpoint stores names itself."""
         problems = {name: getattr(self.problems, name) for name in ("count", "messages", "warnings")}
         known = {"problems": problems, "kinds": self.kinds.pack(), "classes": self.classes.pack()}
-        return {**known, "size": self._size}, {}
+        return {**known, "growth": self._growth()}, {}
 
     def unpack(self, known: Any, arrays: Any) -> None:
         """Continue with what :meth:`pack` returned."""
-        if (size := self._size) < known["size"]:
-            expected = f"at least the {known['size']:,} it had before; or start again without resume"
-            raise refuse("resume", f"{self.source} of {size:,} bytes", expected)
+        before = known["growth"]
+        if before is not None and (found := self._growth(before[0])) != before:
+            got = f"of {found[0]:,} bytes" if found and found[0] < before[0] else "with other lines than before"
+            expected = f"the {before[0]:,} bytes it had before, and more after them; or start again without resume"
+            raise refuse("resume", f"{self.source} {got}", expected)
         for name, value in known["problems"].items():
             setattr(self.problems, name, value)
         self.kinds = Kinds.unpack(known["kinds"])

@@ -23,7 +23,8 @@ NUMERIC = np.uint64(16)  # its strings may be numbers, which the caller decides
 LOGARITHM = np.uint64(32)  # the caller transforms its numbers
 WORD = np.uint64(64)  # its words stand for labels, and so do its numbers unless these are labels
 RECORDED = np.uint64(128)  # the kinds of its values are recorded
-NUMBER, CATEGORY = np.uint64(1), np.uint64(2)
+NAMED = np.uint64(256)  # an option names it
+NUMBER, CATEGORY, SEEN = np.uint64(1), np.uint64(2), np.uint64(4)  # kinds of values, and that a named key has some
 
 WORDS = b"TrueFalse"  # categories of booleans, at the end of scratch memory
 RESERVED = 16  # bytes for them

@@ -25,7 +25,6 @@ NO_STRING, NO_OBJECT = (
     layout.LABEL | layout.IMPORTANCE | layout.NUMERIC | layout.LOGARITHM,
     layout.LABEL | layout.WORD | layout.IMPORTANCE | layout.LOGARITHM,
 )
-TOP = np.uint8(128)
 LITTLE_E, BIG_E, UNICODE = (np.uint8(ord(c)) for c in "eEu")
 QUOTES, BACKSLASHES, SPACES = every(ord('"')), every(ord("\\")), every(32)
 LONGEST = np.uint64(300)  # bytes of a number; Python refuses integers of more than 4300 digits
@@ -231,16 +230,6 @@ def record(records, entry, base, top, top_end, space, space_end, name, name_end)
     records[entry, 4], records[entry, 5] = name - base, name_end - base
 
 
-@inner
-def is_ascii(i):
-    """Return whether a line is ASCII."""
-    while byte(i) != END:
-        if byte(i) >= TOP:
-            return False
-        i += ONE
-    return True
-
-
 @fast
 def scan(
     text, length, scratch, valid, counts, default, keys, names, events, indptr, hashes, values, labels, importance,
@@ -250,13 +239,14 @@ def scan(
 
     Parameters
     ----------
-    valid : whether the text is valid UTF-8; if not, lines that are not ASCII are left to the caller
+    valid : whether the text is valid UTF-8; if not, all lines are left to the caller
     default : role of keys that are not in the table
     keys, names : tables of keys, whose numbers of rows are powers of two
-    events : receives ID, offset, length and kind for the first value of each kind of a key
+    events : receives ID, offset, length and kind for the first value of each kind of a key, and of any kind of a named
+        key, once its line is complete
     records : for each entry, offsets of the outermost key, the namespace and the name; empty if they are not needed
     pending, doubles : receive the entry of each number that the caller transforms, and the number
-    marks : work array with a row for each key that a line may have
+    marks : work array with two rows for each key that a line may have
     known_words, word_labels : hashes of labels that are words, in a table with a power of two rows, and their numbers
     """
     recording = records.shape[0] > 0
@@ -282,7 +272,7 @@ def scan(
         attempts += ONE
         status = layout.FALLBACK
         # Unescaped strings have to fit into scratch memory.
-        if byte(i) != OPEN or not (valid or is_ascii(i)) or free + (stop - i) > words:
+        if byte(i) != OPEN or not valid or free + (stop - i) > words:
             i = begin
             break
         entry, scratch_end, wait, marked, inner = entries, free, waiting, ZERO, 0
@@ -327,6 +317,9 @@ def scan(
                     keys[place, layout.STAMP] = attempts
                     role = top_role = keys[place, layout.ROLE]
                     top, top_end = key, key_end
+                    if role & layout.NAMED != ZERO:
+                        marks[marked, 0], marks[marked, 1] = place, layout.SEEN
+                        marked += ONE
                 else:
                     role = top_role & layout.USED
                     inner += 1

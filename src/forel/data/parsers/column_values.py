@@ -9,17 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data.buffers import Buffers
-from forel.data.compiled import scanner
+from forel.data.compiled import layout, scanner
 from forel.data.features.hashing import START, hash_name, hash_spans, slots_of_hashes
 from forel.data.features.names import Names
 from forel.data.features.rows import Cells
 from forel.data.problems import Malformed, Problems, excerpt
 from forel.data.sources.streams import PAD
-from forel.data.values import formatted_number, plain_number
+from forel.data.values import formatted_number, nearest_float32, parse_number, plain_number
 
 __all__ = [
     "DictionaryCache", "DictionaryColumn", "DictionaryColumns", "FeatureColumn", "NumberColumn", "RowProblems",
-    "Spans", "StringColumn", "namespace_hash",
+    "Spans", "StringColumn", "cell_numbers", "namespace_hash", "plain_numbers",
 ]  # fmt: skip
 
 
@@ -250,3 +250,42 @@ def slots_of(words: Spans, key: bytes, bits: int) -> NDArray[Any]:
     slots = slots_of_hashes(hashes, bits)
     slots[words.stops <= words.starts] = -1
     return slots
+
+
+def cell_numbers(words: Spans, exact: bool, sign: str | None = None, decimal: str = ".") -> NumberColumn:
+    """Return the numbers of a column; ``exact`` rounds them correctly to float64, which is slower.
+
+    Amounts are numbers if they have the sign of the column, or none; where it is None, they are not.
+    """
+    found = None if sign else plain_numbers(words, exact)
+    if found is not None and (found.non_numbers is None or sign is None):
+        return found
+    return plain_numbers(words.plain_numbers(sign or "", decimal), exact)
+
+
+def plain_numbers(words: Spans, exact: bool) -> NumberColumn:
+    """Return the numbers of cells that are written without signs and separators."""
+    n = words.starts.size
+    wide, kinds = np.empty(n), np.empty(n, np.uint8)
+    scanner("csv_rows", "read_cells")(words.text, words.starts, words.stops, exact, wide, kinds)
+    non_numbers, unsure = np.zeros(n, bool), (kinds == layout.UNSURE).nonzero()[0]
+    for row in unsure.tolist():
+        try:
+            value = parse_number(words[row])
+        except ValueError:
+            non_numbers[row] = True
+            value = None
+        kinds[row] = layout.ABSENT if value is None else layout.THERE
+        wide[row] = 0.0 if value is None else value
+    with np.errstate(over="ignore"):
+        values = wide.astype(np.float32)
+        for row in unsure.tolist():
+            if wide[row] not in (0.0, 1.0) and np.isfinite(wide[row]):
+                # A double may have been rounded twice; whitespace is that of text, not of bytes.
+                values[row] = nearest_float32(words[row].decode().strip().encode())
+    if not np.isfinite(values).all():
+        for row in np.flatnonzero(~np.isfinite(values)).tolist():
+            wide[row] = parse_number(words[row])  # as written, for the error
+    return NumberColumn(
+        values, kinds == layout.THERE, wide, StringColumn(words, non_numbers) if non_numbers.any() else None
+    )

@@ -9,33 +9,14 @@ from typing import Any
 from forel.data.options import ReadOptions
 from forel.data.parsers.columns import Columns
 from forel.data.problems import OTHER_ENCODING, Malformed, excerpt
-from forel.data.sources.detect import LINE_FORMATS, detect_format
 from forel.data.sources.streams import LONGEST, READ_ERRORS, broken_file, read_some, too_long
 
-__all__ = ["distinct_names", "format_of", "number_columns", "read_header", "separator_of"]
+__all__ = ["distinct_names", "number_columns", "read_header", "separator_of"]
 
 COMMA, OTHERS = ",", ("\t", ";", "|")
 LINES = 20  # lines that have to agree
 QUOTED = re.compile(rb'"[^"]*("|$)')
 BOM = b"\xef\xbb\xbf"
-
-
-def format_of(file: str, options: ReadOptions, beginning: bytes) -> str:
-    r"""Return the format of a file: the given one, CSV where options of CSV are given, or the detected one.
-
-    >>> format_of("data", ReadOptions(), b"1|2\n"), format_of("data", ReadOptions(separator="|"), b"1|2\n")
-    ('vw', 'csv')
-    """
-    if options.format != "auto":
-        return options.format
-    if options.separator is None and options.header:
-        return detect_format(file, beginning)
-    try:
-        found = detect_format(file, beginning)
-    except ValueError:
-        return "csv"
-    by_name = detect_format(file, b",")
-    return "csv" if found in LINE_FORMATS and by_name == "csv" else found
 
 
 def separator_of(form: str, options: ReadOptions, beginning: bytes) -> str:

@@ -1,7 +1,7 @@
 """CSV and TSV text as blocks: compiled code splits rows into cells; the first value of a column decides its kind."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -15,7 +15,6 @@ from forel.data.features.hashing import START, hash_names, slots_of_hashes
 from forel.data.features.kinds import amount_kind, sign_of
 from forel.data.features.names import Names
 from forel.data.features.rows import Cells
-from forel.data.labels import CLASSES, LabelWords, kind_of_words
 from forel.data.parsers.column_blocks import block_of_columns
 from forel.data.parsers.column_values import (
     FeatureColumn,
@@ -23,19 +22,19 @@ from forel.data.parsers.column_values import (
     RowProblems,
     Spans,
     StringColumn,
+    cell_numbers,
 )
 from forel.data.parsers.columns import Columns
 from forel.data.parsers.csv_header import number_columns, read_header
-from forel.data.parsers.label_codes import LabelCodes, words_of
+from forel.data.parsers.label_codes import LabelCodes
 from forel.data.problems import OTHER_ENCODING, Malformed, Problems, excerpt
 from forel.data.slices import with_slices
 from forel.data.sources.streams import LONGEST, PAD, Chunk, Cut, chunk_task, chunks, count, whole_lines
-from forel.data.values import common_sign, formatted_number, is_missing, nearest_float32, parse_number
+from forel.data.values import common_sign, formatted_number, is_missing, parse_number
 from forel.validation import refuse
 
 __all__ = [
-    "CsvChunk", "CsvFormat", "CsvRows", "CsvTable", "cell_numbers", "csv_chunks", "parse_csv", "read_table",
-    "split_rows",
+    "CsvChunk", "CsvFormat", "CsvRows", "CsvTable", "csv_chunks", "parse_csv", "read_table",
 ]  # fmt: skip
 
 WIDE, ROWS = 1 << 10, 64  # with more columns than WIDE, a chunk has at least ROWS rows of the header's length
@@ -139,7 +138,6 @@ class CsvChunk:
     number : of the chunk, from 1 on
     line : number of its first line
     chunk : its text
-    rows : its cells, if it was split to decide kinds
     kinds : by column
     first_words : the rows of the first word, for columns whose kind this chunk decided
     """
@@ -147,9 +145,15 @@ class CsvChunk:
     number: int
     line: int
     chunk: Chunk
-    rows: CsvRows | None
-    kinds: dict[str, str]
-    first_words: dict[str, int]
+    kinds: dict[str, str] = field(default_factory=dict)
+    first_words: dict[str, int] = field(default_factory=dict)
+    _rows: list[CsvRows] = field(default_factory=list)
+
+    def rows(self, table: CsvTable, problems: Problems) -> CsvRows:
+        """Return its cells, which are split once, because that removes quotes from the text."""
+        if not self._rows:
+            self._rows.append(_split_rows(self.chunk, table, self.line, problems))
+        return self._rows[0]
 
 
 def read_table(stream: Any, form: CsvFormat, names: Names | None, file: str) -> tuple[CsvTable, Any]:
@@ -178,23 +182,49 @@ def csv_chunks(stream: Any, table: CsvTable, problems: Problems, kinds_found: di
     size = form.columns.options.chunk_bytes
     if len(table.header) > WIDE:  # to amortize the work per column and chunk
         size = max(size, ROWS * sum(len(name) + 1 for name in table.header))
-    line = table.line
-    cut = _whole_rows(ord(form.separator), len(table.header))
-    for number, chunk in enumerate(chunks(stream, size, problems, table.file, line, cut, form.line_limit), 1):
-        rows, first_words = None, dict[str, int]()
+    cut, of_labels = _whole_rows(ord(form.separator), len(table.header)), dict[str, str]()
+    parts = _numbered(chunks(stream, size, problems, table.file, table.line, cut, form.line_limit), table.line)
+    labels = LabelCodes(form.columns).decided(
+        parts, partial(_labels, table, problems), of_labels,
+        lambda first: _kind_of(first.encode(), table.decimal) == "category",
+    )  # fmt: skip
+    for part in labels:
+        first_words = dict[str, int]()
         if len(kinds) < len(table.used):
-            rows = split_rows(chunk, table, line, problems)
+            rows = part.rows(table, problems)
             decided, first_words = _decide(rows, table, kinds)
+            decided |= {name: kind for name, kind in of_labels.items() if name not in kinds}
             for name in decided.keys() & first_words.keys():
                 _warn_of_format(name, rows.words(table.used[name])[first_words[name]], table, problems)
             kinds = {**kinds, **decided} if decided else kinds  # a copy, because earlier chunks refer to the old one
             kinds_found.update(
-                (name, kind)
-                for name, kind in sorted(decided.items())
-                if name in table.places or kind == CLASSES or LabelWords.of_kind(kind)
+                (name, kind) for name, kind in sorted(decided.items()) if name in table.places or name in of_labels
             )
-        yield CsvChunk(number, line, chunk, rows, kinds, first_words)
+        yield replace(part, kinds=kinds, first_words=first_words)
+
+
+def _numbered(found: Iterable[Chunk], line: int) -> Iterator[CsvChunk]:
+    for number, chunk in enumerate(found, 1):
+        yield CsvChunk(number, line, chunk)
         line += chunk.lines
+
+
+def _labels(table: CsvTable, problems: Problems, chunk: CsvChunk) -> Iterator[str]:
+    """Yield the labels of a chunk that are not empty."""
+    words = chunk.rows(table, problems).words(table.used[str(table.form.columns.label)])
+    filled = np.flatnonzero(words.stops > words.starts).tolist()
+    yield from (words[k].decode("utf-8", "backslashreplace") for k in filled)
+
+
+def _kind_of(cell: bytes, decimal: str) -> str:
+    """Return the kind of a column by its first value."""
+    if (sign := common_sign([cell.decode("utf-8", "replace").strip()], decimal)) is not None:
+        return amount_kind(sign)
+    try:
+        parse_number(cell)
+    except ValueError:
+        return "category"
+    return "number"
 
 
 def _whole_rows(mark: int, width: int) -> Cut:
@@ -213,7 +243,7 @@ def _whole_rows(mark: int, width: int) -> Cut:
     return cut
 
 
-def split_rows(chunk: Chunk, table: CsvTable, line: int, problems: Problems) -> CsvRows:
+def _split_rows(chunk: Chunk, table: CsvTable, line: int, problems: Problems) -> CsvRows:
     """Split the text of a chunk, whose first line has the number ``line``, into cells."""
     text, length, odd = _utf8(chunk.text, chunk.length)
     if odd is not None:
@@ -254,21 +284,9 @@ def _decide(rows: CsvRows, table: CsvTable, kinds: dict[str, str]) -> tuple[dict
         words = rows.words(table.used[name])
         row = next((k for k in map(int, np.flatnonzero(words.stops > words.starts)) if not is_missing(words[k])), None)
         if row is not None:
-            word = words[row].decode("utf-8", "replace").strip()
-            if (sign := common_sign([word], table.decimal)) is not None:
-                decided[name] = amount_kind(sign)
-            else:
-                try:
-                    parse_number(words[row])
-                    decided[name] = "number"
-                except ValueError:
-                    decided[name], first_words[name] = "category", row
-        if (
-            name == table.form.columns.label
-            and decided.get(name) == "category"
-            and LabelCodes(table.form.columns).undecided
-        ):
-            decided[name] = kind_of_words(words_of(words))
+            decided[name] = _kind_of(words[row], table.decimal)
+            if decided[name] == "category":
+                first_words[name] = row
     return decided, first_words
 
 
@@ -281,44 +299,6 @@ def _warn_of_format(name: str, cell: bytes, table: CsvTable, problems: Problems)
         problems.warn(
             name, f"column {name!r}: got {word!r}, which is read as a category, expected {expected}; {remedy}"
         )
-
-
-def cell_numbers(words: Spans, exact: bool, sign: str | None = None, decimal: str = ".") -> NumberColumn:
-    """Return the numbers of a column; ``exact`` rounds them correctly to float64, which is slower.
-
-    Amounts are numbers if they have the sign of the column, or none; where it is None, they are not.
-    """
-    found = None if sign else _plain_numbers(words, exact)
-    if found is not None and (found.non_numbers is None or sign is None):
-        return found
-    return _plain_numbers(words.plain_numbers(sign or "", decimal), exact)
-
-
-def _plain_numbers(words: Spans, exact: bool) -> NumberColumn:
-    n = words.starts.size
-    wide, kinds = np.empty(n), np.empty(n, np.uint8)
-    scanner("csv_rows", "read_cells")(words.text, words.starts, words.stops, exact, wide, kinds)
-    non_numbers, unsure = np.zeros(n, bool), (kinds == layout.UNSURE).nonzero()[0]
-    for row in unsure.tolist():
-        try:
-            value = parse_number(words[row])
-        except ValueError:
-            non_numbers[row] = True
-            value = None
-        kinds[row] = layout.ABSENT if value is None else layout.THERE
-        wide[row] = 0.0 if value is None else value
-    with np.errstate(over="ignore"):
-        values = wide.astype(np.float32)
-        for row in unsure.tolist():
-            if wide[row] not in (0.0, 1.0) and np.isfinite(wide[row]):
-                # A double may have been rounded twice; whitespace is that of text, not of bytes.
-                values[row] = nearest_float32(words[row].decode().strip().encode())
-    if not np.isfinite(values).all():
-        for row in np.flatnonzero(~np.isfinite(values)).tolist():
-            wide[row] = parse_number(words[row])  # as written, for the error
-    return NumberColumn(
-        values, kinds == layout.THERE, wide, StringColumn(words, non_numbers) if non_numbers.any() else None
-    )
 
 
 def parse_csv(
@@ -346,7 +326,7 @@ def parse_csv(
 
 def _parse(table: CsvTable, chunk: CsvChunk, problems: Problems) -> Block:
     columns, kinds = table.form.columns, chunk.kinds
-    rows = chunk.rows or split_rows(chunk.chunk, table, chunk.line, problems)
+    rows = chunk.rows(table, problems)
     rows.record_malformed(table, chunk.line, problems)
     row_problems = RowProblems(rows.lines + chunk.line, problems, table.file)
     cells = Cells.empty(rows.lines.size, len(table.features), columns.options.bits, table.buffers)

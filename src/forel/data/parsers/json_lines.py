@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import chain, islice
+from functools import cache, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +20,12 @@ from forel.data.features.names import Names, recorded_name
 from forel.data.features.rows import Examples, block_from_entries
 from forel.data.parsers.columns import Columns
 from forel.data.parsers.dicts import DictRows, JsonDicts, hashes_of, parse_row
-from forel.data.parsers.label_codes import FIRST, LabelCodes
+from forel.data.parsers.label_codes import LabelCodes
 from forel.data.problems import Problems
 from forel.data.sources.streams import Chunk, chunk_tasks, next_line
 from forel.data.values import signed_log1p
 
-__all__ = ["SpecialKeys", "decide_labels", "parse_json", "special_keys"]
+__all__ = ["SpecialKeys", "parse_json", "special_keys"]
 
 KEYS = 1 << 10  # minimum number of rows of the table
 INNER = 1 << 8  # rows of the set of nested keys at first
@@ -90,29 +90,16 @@ def _role(columns: Columns, key: str) -> np.uint64:
         layout.NUMERIC: used and sign_of(kind) is not None,
         layout.LOGARITHM: used and key in columns.log,
         layout.RECORDED: used and key not in columns.kinds,
+        layout.NAMED: key in columns.named,
     }
     return np.uint64(sum(int(flag) for flag, holds in flags.items() if holds))
 
 
-def decide_labels(
-    chunks: Iterator[Chunk], columns: Columns, kinds_found: dict[str, str]
-) -> tuple[Columns, Iterator[Chunk]]:
-    """Return columns with the kind of labels that are words, by the first lines, and an iterator over all chunks."""
-    held, labels = list[Chunk](), LabelCodes(columns)
-
-    def kept() -> Iterator[Chunk]:
-        for chunk in chunks:
-            held.append(chunk)
-            yield chunk
-
-    kind = None
-    if columns.label is not None and labels.undecided:
-        items = islice(JsonDicts(kept(), Problems("skip"), ""), 2 * FIRST)
-        kind = labels.decide(labels.of(item) for _, item in items)
-    if kind is not None:
-        kinds_found[str(columns.label)] = kind
-        columns = replace(columns, known={**columns.known, str(columns.label): kind})
-    return columns, chain(held, chunks)
+def _labels(labels: LabelCodes, chunk: Chunk) -> Iterator[Any]:
+    """Yield the labels of a chunk; most chunks without any are not parsed."""
+    text = chunk.text.data[: chunk.length].tobytes()
+    if str(labels.key).encode("utf-8", "surrogatepass") in text or b"\\" in text:
+        yield from (labels.of(item) for _, item in JsonDicts([chunk], Problems("skip"), ""))
 
 
 def parse_json(
@@ -123,14 +110,21 @@ def parse_json(
 
     ``kinds_found`` receives the kinds of keys.
     """
-    buffers, keys, options = Buffers(), special_keys(columns), columns.options
+    buffers, options, labels = Buffers(), columns.options, LabelCodes(columns)
     kinds = OrderedKinds(kinds_found, columns.known, columns.seen)
     recording = names is not None or options.transform is not None or options.columns
+    if not (start.bytes and kinds_found):  # labels that are words have a kind by now
+        chunks = labels.decided(chunks, partial(_labels, labels), kinds_found)
+
+    @cache
+    def special(kind: str | None) -> tuple[Columns, SpecialKeys]:
+        known = columns if kind is None else replace(columns, known={str(columns.label): kind, **columns.known})
+        return known, special_keys(known)
 
     def parse(chunk: Chunk, number: int, line: int, gathered: Problems) -> Block:
-        rows = _Rows(chunk, columns, keys, buffers, recording)
+        # Chunks before the first label have none, and so do not depend on the kind that is found later.
+        rows = _Rows(chunk, *special(kinds_found.get(str(columns.label))), buffers, recording)
         rows.scan(gathered, file, line)
-        rows.record_keys()
         block = rows.block(gathered, names, file, line)
         kinds.add(number, rows.kinds)
         return block
@@ -156,7 +150,7 @@ class _Rows:
             self.text[:size] = chunk.text[:size]
             self.scratch = self.text[size:]
         self.scratch[-PAD - layout.RESERVED :][: len(layout.WORDS)] = np.frombuffer(layout.WORDS, np.uint8)
-        self.keys, self.events = keys.table.copy(), np.empty((2 * len(keys.table), 4), np.uint64)
+        self.keys, self.events = keys.table.copy(), np.empty((3 * len(keys.table), 4), np.uint64)
         self.inner = np.zeros((INNER, 2), np.uint64)
         self.indptr = np.zeros(rows + 1, np.int64)
         self.hashes, self.values = buffers.empty(most, np.uint64), buffers.empty(most, np.float32)
@@ -165,7 +159,7 @@ class _Rows:
         self.records = np.empty((most if recording else 0, COLUMNS), np.int64)
         pending = most if keys.transformed else 0
         self.pending, self.doubles = np.empty(pending, np.int64), np.empty(pending)
-        self.marks = np.empty((most, 2), np.uint64)
+        self.marks = np.empty((2 * most, 2), np.uint64)
         most_words = 1 << (2 * rows).bit_length()  # a table for one word per row
         self.words, self.word_labels = np.zeros(most_words, np.uint64), np.empty(most_words)
         self.kinds: list[tuple[str, str]] = []
@@ -182,7 +176,7 @@ class _Rows:
                 self.records, self.pending, self.doubles, self.marks, self.words, self.word_labels,
             )  # fmt: skip
             events = int(counts[layout.EVENTS])
-            self.kinds += map(self._kind, self.events[done:events].view(np.int64).tolist())
+            self._take_events(self.events[done:events].view(np.int64).tolist())
             done = events
             if status == layout.DONE:
                 return
@@ -190,7 +184,7 @@ class _Rows:
                 larger = np.zeros((4 * len(self.keys), layout.KEY_COLUMNS), np.uint64)
                 scanner("json_rows", "rebuild")(self.keys, larger)
                 self.keys, smaller = larger, self.events
-                self.events = np.empty((2 * len(larger), 4), np.uint64)
+                self.events = np.empty((3 * len(larger), 4), np.uint64)
                 self.events[:done] = smaller[:done]
             elif status == layout.MORE_NAMES:
                 self.inner = np.zeros((4 * len(self.inner), 2), np.uint64)
@@ -199,18 +193,21 @@ class _Rows:
             else:
                 self._add_odd_line(problems, file, line)
 
-    def record_keys(self) -> None:
-        """Record which of the keys that options name occur."""
-        columns = self.columns
-        if self.counts[layout.ROWS] and (columns.seen.keys is None or columns.named.keys() - columns.seen.keys):
-            numbers = self.keys[self.keys[:, layout.STAMP] > 0, layout.ID]
-            columns.seen.add_keys({self.special.keys[k - 1] for k in numbers[numbers > 0].tolist()})
-
-    def _kind(self, event: list[int]) -> tuple[str, str]:
-        number, start, length, kind = event
-        if number:
-            return self.special.keys[number - 1], KINDS[kind]
-        return self._string(start, length).decode("utf-8", "surrogatepass"), KINDS[kind]
+    def _take_events(self, events: list[list[int]]) -> None:
+        """Record kinds of values, and which of the keys that options name occur."""
+        seen = []
+        for number, start, length, kind in events:
+            key = (
+                self.special.keys[number - 1]
+                if number
+                else self._string(start, length).decode("utf-8", "surrogatepass")
+            )
+            if kind == layout.SEEN:
+                seen.append(key)
+            else:
+                self.kinds.append((key, KINDS[kind]))
+        if self.counts[layout.ROWS]:
+            self.columns.seen.add_keys(seen)
 
     def _string(self, start: int, length: int) -> bytes:
         """Return a string by its offset from the text; one without its escapes is in scratch memory."""

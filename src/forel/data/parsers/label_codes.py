@@ -1,8 +1,8 @@
 """Labels of columns and dicts that are words or classes, as numbers."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain, islice
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain, tee
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,10 @@ from forel.data.parsers.column_values import NumberColumn, Spans, StringColumn
 from forel.data.parsers.columns import Columns
 from forel.data.values import MISSING, is_null
 
-__all__ = ["LabelCodes", "words_of"]
+__all__ = ["LabelCodes"]
 
-FIRST = 1 << 10  # dicts that decide which words there are
+T = TypeVar("T")
+FIRST, MOST = 1 << 10, 1 << 14  # labels that decide which words there are; more while all are one word, at most MOST
 
 
 class LabelCodes:
@@ -44,18 +45,37 @@ class LabelCodes:
     @property
     def undecided(self) -> bool:
         """Whether the first labels decide if they are words."""
-        return not (self.worded or self.optional)
+        return self.key is not None and not (self.worded or self.optional)
 
-    def decide(self, values: Iterator[Any]) -> str | None:
-        """Decide by the first labels whether they are words, unless it is known, and return the kind of these words."""
-        if not self.undecided:
-            return None
-        first = next((value for value in values if not is_null(value)), None)
-        if not isinstance(first, str):
-            return None  # words after a number are malformed
-        kind = kind_of_words([first, *(one for one in islice(values, FIRST - 1) if isinstance(one, str))])
-        self.words, self.classes = LabelWords.of_kind(kind), {} if kind == CLASSES else None
-        return kind
+    def decided(
+        self, parts: Iterable[T], labels_of: Callable[[T], Iterable[Any]], found: dict[str, str],
+        is_word: Callable[[Any], bool] = lambda label: isinstance(label, str),
+    ) -> Iterator[T]:  # fmt: skip
+        """Yield the parts of a source; before the first with a label, decide whether labels are words.
+
+        As many labels decide in every format, however long its parts are.
+
+        Parameters
+        ----------
+        labels_of : returns the labels of a part, None or another missing value where there is none
+        found : receives the kind of labels that are words
+        is_word : whether the first label is one
+        """
+        rest = iter(parts)
+        for part in rest if self.undecided else ():
+            labels = filter(_is_label, labels_of(part))
+            if (first := next(labels, None)) is None:
+                yield part
+                continue
+            if is_word(first):  # otherwise, words are malformed
+                rest, ahead = tee(rest)
+                later = chain.from_iterable(map(labels_of, ahead))
+                found[str(self.key)] = kind = kind_of_words(_first_words(chain([first], labels, later)))
+                self.words, self.classes = LabelWords.of_kind(kind), {} if kind == CLASSES else None
+                del ahead, later  # which would keep all parts
+            yield part
+            break
+        yield from rest
 
     @property
     def expected(self) -> str:
@@ -71,8 +91,10 @@ class LabelCodes:
         if self.classes is not None:
             name = class_name(value)
             return None if name in MISSING else self.classes.setdefault(name, len(self.classes))
-        if self.words is None:  # a word in place of an optional number
-            return None
+        if self.words is None:  # a word in place of a number
+            if self.optional:
+                return None
+            raise ValueError(value)
         return self.words.encode(value if isinstance(value, str) else f"{value:.17g}")
 
     def encode(self, item: Any) -> Any:
@@ -89,19 +111,8 @@ class LabelCodes:
 
     def encode_all(self, items: Iterable[tuple[int, Any]], found: dict[str, str]) -> Iterator[tuple[int, Any]]:
         """Yield numbered dicts with numbers as labels; ``found`` receives the kind that the first ones decide."""
-        rest = iter(items)
-        for line, item in rest:
-            if is_null(self.of(item)):
-                yield line, item
-                continue
-            first = [(line, item)]
-            if isinstance(self.of(item), str):
-                first += islice(rest, FIRST - 1)
-            if (kind := self.decide(self.of(one) for _, one in first)) is not None:
-                found[str(self.key)] = kind
-            rest = chain(first, rest)
-            break
-        yield from rest if self.undecided else ((line, self.encode(item)) for line, item in rest)
+        for line, item in self.decided(items, lambda numbered: (self.of(numbered[1]),), found):
+            yield line, item if self.undecided else self.encode(item)
 
     def column(self, cells: Spans, present: NDArray[np.bool_] | None = None) -> NumberColumn:
         """Return a column of words as labels: other words are its ``non_numbers``, and words of no kind absent."""
@@ -120,11 +131,19 @@ class LabelCodes:
         return NumberColumn(wide.astype(np.float32), ~np.isnan(wide) & mask, wide, others, self.expected, words)
 
 
-def words_of(cells: Spans, present: NDArray[np.bool_] | None = None) -> list[str]:
-    """Return the distinct words of a column."""
-    rows = np.arange(cells.starts.size) if present is None else np.flatnonzero(present)
-    _, first = np.unique(cells.hashes(b"", rows), return_index=True)
-    return [_decoded(cells[rows[k]]) for k in first.tolist()]
+def _is_label(value: Any) -> bool:
+    return not (value.strip() in MISSING if isinstance(value, str) else is_null(value))
+
+
+def _first_words(labels: Iterable[Any]) -> set[str]:
+    """Return the words of the first labels; numbers among them, in formats that have these, are malformed."""
+    found = set[str]()
+    for count, label in enumerate(filter(_is_label, labels), 1):
+        if isinstance(label, str):
+            found.add(label)
+        if count == MOST or (count >= FIRST and len(found) > 1):
+            break
+    return found
 
 
 class OddLabel(str):

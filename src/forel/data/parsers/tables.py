@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from forel.data.buffers import Buffers
 from forel.data.features.kinds import DATE, add_kind, amount_kind, sign_of
 from forel.data.features.names import Names
 from forel.data.features.rows import Cells
-from forel.data.labels import kind_of_words
 from forel.data.parsers.arrow_batches import (
     NumberedBatch,
     feature_names,
@@ -29,11 +29,12 @@ from forel.data.parsers.column_values import (
     NumberColumn,
     RowProblems,
     StringColumn,
+    plain_numbers,
 )
 from forel.data.parsers.columns import Columns
-from forel.data.parsers.label_codes import LabelCodes, words_of
+from forel.data.parsers.label_codes import LabelCodes
 from forel.data.problems import Problems
-from forel.data.values import MISSING, common_sign, parse_number
+from forel.data.values import MISSING, common_sign
 from forel.validation import refuse
 
 __all__ = ["table_blocks"]
@@ -59,7 +60,8 @@ def table_blocks(
     transform, bits = options.transform, options.bits
     required = from_pandas and not options.unlabelled  # predictions do not depend on importances
     known, buffers, amounts = DictionaryCache(bits), Buffers(), dict[str, str]()
-    for batch, lines in batches:
+    codes = LabelCodes(columns, {**columns.known, **found})
+    for batch, lines in codes.decided(batches, partial(_labels, columns), found):
         used = feature_names(batch.schema, columns)
         derived = _derived_columns(batch, used, columns, found, transform is not None)
         features = [name for name in used if name not in derived]
@@ -96,28 +98,27 @@ def table_blocks(
 
 
 def _label(array: Any, name: str, columns: Columns, found: dict[str, str]) -> NumberColumn:
-    """Return the labels of a table.
-
-    The first batch decides which of two words is positive, or that there are several classes.
-    """
-    import pyarrow as pa
-    from pyarrow import types
-
+    """Return the labels of a batch."""
     codes = LabelCodes(columns, {**columns.known, **found})
     decimal = columns.options.decimal
     if is_number(array.type) and codes.words is None:
         return _numbers(array)
     if not codes.worded and (sign := _sign(array, name, decimal)) is not None:
         return _parsed(array, name, sign, decimal)
-    if is_number(array.type):
-        array = array.cast(pa.string())
-    elif types.is_dictionary(array.type):
-        array = array.cast(array.type.value_type)
-    cells, there = string_spans(array, name), valid(array)
-    if codes.undecided:
-        found[name] = kind_of_words(words_of(cells, there))
-        codes = LabelCodes(columns, found)
-    return codes.column(cells, there)
+    found_words = _texts(array, name)
+    return codes.column(found_words.words, found_words.present)
+
+
+def _labels(columns: Columns, numbered: NumberedBatch) -> Iterator[str | float]:
+    """Yield the labels of a batch that are not null: words, unless they are numbers."""
+    (batch, _), name = numbered, str(columns.label)
+    if name not in batch.schema.names or (array := batch.column(name)).null_count == len(array):
+        return
+    if is_number(array.type) or _sign(array, name, columns.options.decimal) is not None:
+        yield 0.0
+        return
+    words = _texts(array, name)
+    yield from (words.words[k].decode("utf-8", "backslashreplace") for k in np.flatnonzero(words.present).tolist())
 
 
 def _importance(array: Any, name: str) -> NumberColumn:
@@ -151,8 +152,6 @@ def _feature(
     array: Any, name: str, columns: Columns, known: DictionaryCache, amount: str | None = None
 ) -> NumberColumn | StringColumn | DictionaryColumn:
     """Return the values of a column by its kind."""
-    import pyarrow as pa
-
     number, kind = is_number(array.type), columns.kinds.get(name) or columns.known.get(name)
     sign = amount if kind is None else sign_of(kind)
     if not number and columns.kinds.get(name) == "number" and columns.strict:
@@ -161,27 +160,17 @@ def _feature(
         return _numbers(array)
     if not number and sign is not None:
         return _parsed(array, name, sign, columns.options.decimal)
-    return _strings(array.cast(pa.string()) if number else array, name, known)
+    return _strings(array, name, known)
 
 
 def _parsed(array: Any, name: str, sign: str, decimal: str) -> NumberColumn:
     """Parse strings as numbers; other strings are ``non_numbers``."""
-    from pyarrow import types
-
-    if types.is_dictionary(array.type):
-        array = array.cast(array.type.value_type)
-    words, there = string_spans(array, name), valid(array)
-    wide, non_numbers = np.zeros(len(array)), np.zeros(len(array), bool)
-    for row in np.flatnonzero(there).tolist():
-        try:
-            value = parse_number(words[row], sign, decimal)
-            there[row], wide[row] = value is not None, 0.0 if value is None else value
-        except ValueError:
-            there[row], non_numbers[row] = False, True
-    with np.errstate(over="ignore"):
-        return NumberColumn(
-            wide.astype(np.float32), there, wide, StringColumn(words, non_numbers) if non_numbers.any() else None
-        )
+    column = _texts(array, name)
+    found = plain_numbers(column.words.plain_numbers(sign, decimal), True)
+    present, others = found.present & column.present, None
+    if found.non_numbers is not None and (odd := found.non_numbers.present & column.present).any():
+        others = StringColumn(column.words, odd)
+    return replace(found, present=present, non_numbers=others)
 
 
 def _numbers(array: Any) -> NumberColumn:
@@ -194,18 +183,13 @@ def _numbers(array: Any) -> NumberColumn:
 
 
 def _strings(array: Any, name: str, known: DictionaryCache) -> StringColumn | DictionaryColumn:
-    import pyarrow as pa
     from pyarrow import types
 
-    if not types.is_dictionary(array.type):
-        return StringColumn(string_spans(array, name), valid(array))
-    if is_number(array.type.value_type):  # a category that is a number, as in frames
-        array = array.cast(array.type.value_type).cast(pa.string())
-        return StringColumn(string_spans(array, name), valid(array))
-    dictionary, there, codes = array.dictionary, valid(array), plain(array.indices)
-    if codes is None or not len(dictionary) or dictionary.null_count:
-        array = array.cast(array.type.value_type)
-        return StringColumn(string_spans(array, name), valid(array))
+    coded = types.is_dictionary(array.type) and not is_number(array.type.value_type)  # or a number, as in frames
+    codes = plain(array.indices) if coded else None
+    if codes is None or not len(array.dictionary) or array.dictionary.null_count:
+        return _texts(array, name)
+    dictionary, there = array.dictionary, valid(array)
     # Codes of null rows are undefined.
     words, slots = known.of(name.encode(), dictionary, lambda: string_spans(dictionary, name))
     return DictionaryColumn(words, slots, codes if there.all() else np.where(there, codes, 0), there)

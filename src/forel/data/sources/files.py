@@ -8,11 +8,11 @@ import io
 import os
 import re
 import sys
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
-from forel.data.sources.kafka import is_topic
 from forel.validation import refuse
 
 __all__ = [
@@ -20,8 +20,10 @@ __all__ = [
     "expand_paths",
     "file_state",
     "fingerprints",
+    "growth",
     "is_file",
     "is_one_shot",
+    "is_topic",
     "is_url",
     "natural_key",
     "open_file",
@@ -31,6 +33,7 @@ __all__ = [
 
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 PATTERN = re.compile(r"[*?\[]")
+CHECKED = 1 << 16  # bytes at the beginning and at the end
 
 
 def single_sources(source: Any) -> list[Any]:
@@ -133,6 +136,24 @@ def file_state(name: str) -> tuple[int, int]:
     return state.st_size, state.st_mtime_ns
 
 
+def growth(name: str, size: int | None = None) -> tuple[int, int]:
+    """Return the size of a file that grows, or of its first ``size`` bytes, and a checksum of their beginning and end.
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.vw"
+    >>> _ = path.write_text("1 |a b")
+    >>> before = growth(path)
+    >>> _ = path.write_text("1 |a b\\n")
+    >>> before[0], growth(path, 6) == before, growth(path) == before
+    (6, True, False)
+    """
+    length = min(os.path.getsize(name), sys.maxsize if size is None else size)
+    with open(name, "rb") as file:
+        found = zlib.crc32(file.read(min(length, CHECKED)))
+        file.seek(max(0, length - CHECKED))
+        return length, zlib.crc32(file.read(min(length, CHECKED)), found)
+
+
 def fingerprints(source: Any, growing: bool = False) -> list[list[Any]] | None:
     """Return path, size and modification time of each file, or of a growing one its path; None if a part is no file.
 
@@ -152,6 +173,15 @@ def fingerprints(source: Any, growing: bool = False) -> list[list[Any]] | None:
 def is_url(name: Any) -> bool:
     """Return whether a source is a URL."""
     return isinstance(name, str) and URL.match(name) is not None
+
+
+def is_topic(source: Any) -> bool:
+    """Return whether a source is the address of a topic.
+
+    >>> is_topic("kafka://localhost:9092/clicks"), is_topic("clicks.vw")
+    (True, False)
+    """
+    return isinstance(source, str) and source.startswith("kafka://")
 
 
 def _url_files(url: str) -> list[str]:

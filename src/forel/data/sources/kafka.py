@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from forel.validation import refuse
 
-__all__ = ["Message", "Topic", "is_topic", "topic_lines"]
+__all__ = ["Message", "Topic", "topic_lines"]
 
 URL = re.compile(r"kafka://([^/\s]+)/([A-Za-z0-9._-]+)")
 SECONDS = 10.0  # to wait for a broker
@@ -20,15 +20,6 @@ class Message(NamedTuple):
     value: bytes
     partition: str
     next: int
-
-
-def is_topic(source: Any) -> bool:
-    """Return whether a source is the address of a topic.
-
-    >>> is_topic("kafka://localhost:9092/clicks"), is_topic("clicks.vw")
-    (True, False)
-    """
-    return isinstance(source, str) and source.startswith("kafka://")
 
 
 class Topic:

@@ -19,9 +19,7 @@ from forel.data.block import Block, Position, Task, completed_task
 from forel.data.buffers import Buffers
 from forel.data.compiled import layout
 from forel.data.problems import Malformed, Problems
-from forel.data.sources.files import open_file, standard_input
-from forel.data.sources.kafka import is_topic, topic_lines
-from forel.data.sources.workbook import sheet_bytes
+from forel.data.sources.files import is_topic, open_file, standard_input
 from forel.validation import refuse
 
 __all__ = [
@@ -108,6 +106,8 @@ def _unpacked(raw: Any) -> Callable[[int], bytes] | None:
         archive = ZipFile(raw)
         files = [one for one in archive.infolist() if not one.is_dir() and not one.filename.startswith("__MACOSX/")]
         if "xl/workbook.xml" in archive.namelist():
+            from forel.data.sources.workbook import sheet_bytes
+
             return _Unzipped(sheet_bytes(raw), BadZipFile)
         if len(files) == 1:
             return _Unzipped(cast(Any, archive.open(files[0])).read1, BadZipFile)
@@ -225,6 +225,8 @@ def _raw(source: Any) -> Iterator[Any]:
         if path == "-":
             yield standard_input()
         elif is_topic(path):
+            from forel.data.sources.kafka import topic_lines
+
             yield buffered(topic_lines(path))
         else:
             with open_file(path) as file:

@@ -109,11 +109,6 @@ def test_the_sentence_says_when_totals_point_the_other_way(kind):
     agreeing = Comparison(kind)
     agreeing.add(b, b + 1)
     assert "but" not in agreeing.sentence()
-    # A state of version 0.2.0 has no totals, so that nothing is said of them.
-    old = Comparison(kind)
-    old.restore(compared.state[:-2])
-    assert "but" not in old.sentence("old", "new")
-    assert (old.better, old.smaller_loss) == ("A", None)
 
 
 def test_equal_models_are_not_told_apart_and_labels_of_probability_0_refute():

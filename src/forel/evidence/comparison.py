@@ -114,11 +114,6 @@ class Comparison:
                 refuted[k] = self.rows + 1 + int(np.argmax(reached))
         self.state[RATIO] = ratio[-1]
 
-    def restore(self, state: NDArray[np.float64]) -> None:
-        """Continue with the state of another one; average losses are unknown with that of version 0.2.0."""
-        self.state[:] = np.nan
-        self.state[: state.size] = state
-
     @property
     def rows(self) -> int:
         """The number of rows of positive importance."""

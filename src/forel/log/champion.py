@@ -233,18 +233,18 @@ class Contest:
         new = cls(folds[content["champion"]].model, content["level"])
         new.folds, new.champion, new.history = folds, content["champion"], list(content["history"])
         new.position, new.time = content["position"], content["time"]
-        new.offsets = content.get("offsets", {})  # of 0.2.0, none
+        new.offsets = content["offsets"]
         for prefix, metrics in (("served.", new.served), ("fresh.", new.fresh)):
             metrics.unpack({key.removeprefix(prefix): arrays[key] for key in arrays if key.startswith(prefix)})
         new.alarms.state[...] = arrays["alarms"]
-        if "coverage" in arrays:  # not of 0.2.0
+        if "coverage" in arrays:
             new.coverage = Coverage(content["interval"])
             new.coverage.state[...] = arrays["coverage"]
         seen = new.new_features.seen
         seen[:] = np.unpackbits(arrays["seen"], count=seen.size)
         new._restart()
         for name, one in new.comparisons.items():
-            one.restore(arrays[f"against.{name}"])
+            one.state[...] = arrays[f"against.{name}"]
         return new
 
 

@@ -381,7 +381,7 @@ class Service:
 
     def _promote(self) -> None:
         for name, comparison in self.contest.comparisons.items():
-            if comparison.better == "B":
+            if comparison.better == comparison.smaller_loss == "B":  # not where a few large losses say otherwise
                 self.control({"promote": name, "by": f"test at level {self.contest.level:g}"}, lambda _: None)
                 return
 

@@ -313,11 +313,8 @@ class State:
         used = self.features + int(self.settings.bias)
         if self.scales.size == self.features + 1:  # scan one number per coordinate instead of a record
             return np.flatnonzero(self.scales[:used])
-        width = self.layout.width
-        blocks = [self.records[a * width : min(a + BLOCK, used) * width] for a in range(0, used, BLOCK)]
-        owners = [k * BLOCK + np.flatnonzero(block) // width for k, block in enumerate(blocks)]
-        # The numbers of a record are adjacent: drop repeated owners.
-        return np.concatenate([one[np.diff(one, prepend=-1) > 0] for one in owners])
+        touched = self.nonzero_rows()
+        return touched[touched < used]
 
 
 def _as_integers(table: NDArray[Any]) -> NDArray[Any]:

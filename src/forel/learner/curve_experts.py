@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from forel.data.features.curves import Curves
 from forel.learner.experts import Inputs
-from forel.learner.rows import Examples, Rows, not_finite
+from forel.learner.rows import Examples, Rows
 from forel.learner.settings import Settings
 from forel.learner.state import State
 from forel.validation import refuse
@@ -143,11 +143,8 @@ class CurveExperts:
                 learn(*rows, labels, importance, self.logistic, limits, *self.filtered[number], own)
                 out[chunk, lanes + number] = own
                 return
-            rows, margins = self._without_pairs(rows), np.empty((rows.number, lanes), self.state.dtype)
-            typed = labels.astype(self.state.dtype), importance.astype(self.state.dtype)
-            if (row := self.state.learn(rows, *typed, margins)) < rows.number:
-                raise not_finite(chunk.start + row, labels[row])
-            out[chunk, :lanes] = margins
+            own_rows = Examples(self._without_pairs(rows), labels, importance)
+            out[chunk, :lanes] = self.state.progress(own_rows, chunk.start)
 
         out = self._empty(given.rows)
         self._each(given.rows, learn_chunk)
@@ -168,9 +165,7 @@ class CurveExperts:
 
         state, out = self.state, self._empty(rows)
         for chunk, expanded in self._chunks(rows):
-            margins = np.empty((expanded.number, state.n_lanes), state.dtype)
-            state.predict(self._without_pairs(expanded), margins)
-            out[chunk, : state.n_lanes] = margins
+            out[chunk, : state.n_lanes] = state.predict(self._without_pairs(expanded))
             for number, one in enumerate(self.filtered):
                 own = np.empty(expanded.number)
                 routine("curve_filter", "predict")(*expanded, self.logistic, one.mean, own)

@@ -16,8 +16,9 @@ from numpy.typing import DTypeLike, NDArray
 from forel.learner.certificate import certified_lanes
 from forel.learner.kernels.reference import KernelSpec
 from forel.learner.layout import SUMS, Layout, units_of
-from forel.learner.rows import Rows, index_dtype
+from forel.learner.rows import Examples, Rows, index_dtype, not_finite
 from forel.learner.settings import Settings
+from forel.losses import Interval
 from forel.losses.margin import DualShape
 from forel.validation import enough_memory, refuse, whole
 
@@ -144,6 +145,20 @@ class State:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_kernel": None}
 
+    def progress(self, given: Examples, first: int = 0, written: bool = True) -> NDArray[Any]:
+        """Predict and then learn each row in turn; return the margins from before, a column each, or no rows of them.
+
+        Raise for a row whose loss is not finite, with its number if the first one has the number ``first``.
+        """
+        labels, importance = given.labels.astype(self.dtype), given.importance.astype(self.dtype)
+        domain, count = self.settings.labels, given.rows.number
+        if self.labels == "shared" and isinstance(domain, Interval) and domain.high == np.inf:
+            self.note(label=np.abs(given.labels - labels))  # others are coded, or small
+        margins = np.empty((count if written else 0, self.n_lanes), self.dtype)
+        if (row := self.learn(given.rows, labels, importance, margins)) < count:
+            raise not_finite(first + row, given.labels[row])
+        return margins
+
     def learn(self, rows: Rows, labels: NDArray[Any], importance: NDArray[Any], out: NDArray[Any]) -> int:
         """Predict and then learn each row in turn; return the number of rows before the first loss that is not finite.
 
@@ -164,9 +179,11 @@ class State:
             for fact, name in zip(self.all_sums[-2:], ("importance", "label"), strict=True):
                 fact[:] = max(float(fact[0]), float(errors[name].max(initial=0.0)) if name in errors else 0.0)
 
-    def predict(self, rows: Rows, out: NDArray[Any]) -> None:
-        """Write the margin of every row and lane."""
-        self.kernel.score(*rows, *self.arrays, self.totals, False, out.ravel())
+    def predict(self, rows: Rows) -> NDArray[Any]:
+        """Return the margins of every row, a column for each lane."""
+        margins = np.empty((rows.number, self.n_lanes), self.dtype)
+        self.kernel.score(*rows, *self.arrays, self.totals, False, margins.ravel())
+        return margins
 
     @property
     def _rows(self) -> NDArray[Any]:

@@ -494,13 +494,10 @@ class Learner:
         >>> Learner(1 << 10, Settings()).nonzeros
         0
         """
-        state, reported = self.state, self._reported
-        if state.scales.size <= state.features:  # a search for active coordinates would take longer than all weights
-            return sum(int(np.count_nonzero(one[:, reported])) for _, one in state.blocks(0, state.features))
-        active = state.active_coordinates
-        active = active[: np.searchsorted(active, state.features)]  # without the bias
+        state, active = self.state, self.state.active_coordinates
+        active = active[: np.searchsorted(active, self.features)]  # without the bias
         blocks = (active[start : start + BLOCK] for start in range(0, active.size, BLOCK))
-        return sum(int(np.count_nonzero(state.weights_at(block)[:, reported])) for block in blocks)
+        return sum(int(np.count_nonzero(state.weights_at(block)[:, self._reported])) for block in blocks)
 
     @reads
     def select_setting(self, setting: int | None = None) -> "Learner":

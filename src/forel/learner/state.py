@@ -5,7 +5,7 @@ This module owns these arrays: it allocates, resizes and copies them.
 
 import mmap
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from copy import copy
 from typing import Any, Literal
@@ -307,14 +307,10 @@ class State:
     def weights(self, first: int, count: int) -> NDArray[Any]:
         """Return the weights of ``count`` coordinates from ``first`` on, a column for each lane."""
         out = np.empty((count, self.n_lanes), self.dtype)
-        for start, weights in self.blocks(first, count):
-            out[start - first : start - first + len(weights)] = weights
+        for start in range(0, count, BLOCK):
+            some = slice(start, min(start + BLOCK, count))
+            out[some] = self.weights_at(np.arange(first + some.start, first + some.stop))
         return out
-
-    def blocks(self, first: int, count: int) -> Iterator[tuple[int, NDArray[Any]]]:
-        """Yield the weights of :meth:`weights` in blocks that fit into a cache, each with its first coordinate."""
-        for start in range(first, first + count, BLOCK):
-            yield start, self.weights_at(np.arange(start, min(start + BLOCK, first + count)))
 
     def weights_at(self, coordinates: NDArray[np.int64]) -> NDArray[Any]:
         """Return the weights of coordinates, a column for each lane."""

@@ -6,7 +6,7 @@ thread, from the same rows: none depends on another.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from copy import copy
@@ -146,18 +146,13 @@ class CurveExperts:
             own_rows = Examples(self._without_pairs(rows), labels, importance)
             out[chunk, :lanes] = self.state.progress(own_rows, chunk.start)
 
-        out = self._empty(given.rows)
-        self._each(given.rows, learn_chunk)
-        return out
-
-    def _each(self, rows: Rows, learn_chunk: Callable[[slice, Rows, int | None], None]) -> None:
-        """Call a function for the features of some rows at a time and each filter, or None, at the same time."""
-        parts = [*range(len(self.filtered)), None]
-        alone = rows.number < CHUNK or os.cpu_count() == 1
+        out, parts = self._empty(given.rows), [*range(len(self.filtered)), None]
+        alone = given.rows.number < CHUNK or os.cpu_count() == 1
         with nullcontext() if alone else ThreadPoolExecutor(len(parts)) as pool:
-            for chunk, expanded in self._chunks(rows):
+            for chunk, expanded in self._chunks(given.rows):
                 run = map if pool is None else pool.map
                 list(run(partial(learn_chunk, chunk, expanded), parts))
+        return out
 
     def predict(self, rows: Rows, inputs: Inputs) -> Array:
         """Return the margins of rows, a column for each expert."""

@@ -38,7 +38,6 @@ WIDE = 1 << 10  # bytes of records that are in small pages
 PAGE = 1 << 12  # bytes of a small page
 NO_RESERVE = 0x4000 if sys.platform == "linux" else 0  # addresses without memory, which Python has no name for
 LARGE = 1 << 32  # bytes of arrays that are in small pages
-CLOCK = 3  # the sum that depends only on the number of rounds
 
 LabelCoding = Literal["shared", "classes", "signs"]
 
@@ -228,18 +227,13 @@ class State:
 
     @property
     def all_sums(self) -> NDArray[np.float64]:
-        """The running sums with the further sums of certificates."""
+        """The running sums with those of certificates, in the order of ``Layout.dual_sums``."""
         return self.totals.reshape(-1, self.n_lanes)
-
-    @property
-    def dual_sums(self) -> NDArray[np.float64]:
-        """The further sums of certificates, in the order of :attr:`forel.learner.layout.Layout.dual_sums`."""
-        return self.all_sums[SUMS:]
 
     @property
     def clipped(self) -> NDArray[np.float64]:
         """The number of rows of each lane in which a number was clipped; 0 without a certificate."""
-        rows: NDArray[np.float64] = self.sums[5]
+        rows: NDArray[np.float64] = self.sums[4]
         return rows
 
     @property
@@ -395,9 +389,9 @@ def split_binary(state: State, settings: int = 1) -> None:
 
 
 def clear_lanes(state: State, some: slice) -> None:
-    """Reset some lanes to the initial state; the penalty clock, which depends only on rounds, continues."""
+    """Reset some lanes to the initial state."""
     state.numbers[:, :, some] = 0
-    state.all_sums[[row for row in range(len(state.all_sums)) if row != CLOCK], some] = 0
+    state.all_sums[:, some] = 0
 
 
 def aligned_zeros(count: int, dtype: np.dtype[Any], record: int = 1) -> NDArray[Any]:

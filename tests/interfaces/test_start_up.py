@@ -54,6 +54,7 @@ def test_training_and_predicting_import_no_package_that_they_do_not_use(tmp_path
         imported(*command, model)  # compiles, if another test has not
         assert not unused & imported(*command, model)
     assert "rich._emoji_codes" not in imported("train", rows, "--alpha", 0.1, "--model", model)
+    assert "scipy" not in imported("train", rows, "--alpha", 0.1, "--certificate", "--model", model)
 
 
 @pytest.mark.parametrize(("given", "used"), [({}, "1"), ({"OPENBLAS_NUM_THREADS": "2"}, "2")])

@@ -121,7 +121,10 @@ def test_bad_input_is_refused_before_anything_changes(X, y, importance, message)
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Settings(loss="log"), "loss: got 'log', expected one of logistic, hinge, squared_hinge, squared"),
+        (
+            lambda: Settings(loss="log"),
+            "loss: got 'log', expected one of logistic, hinge, squared_hinge, softmax, squared",
+        ),
         (lambda: Settings(algorithm="sgd"), "algorithm: got 'sgd', expected one of proximal"),
         (lambda: Settings(alpha=0), "alpha: got 0.0, expected positive numbers"),
         (lambda: Settings(l1=-1), "l1: got -1.0, expected numbers of at least 0"),

@@ -13,11 +13,11 @@ SOURCE = pathlib.Path(__file__).parents[2] / "src" / "forel"
 # Lines of code. What is not a package of its own here belongs to the interfaces.
 BUDGETS = {
     "theory": 5228,
-    "losses": 840,
-    "experts": 500,
+    "losses": 833,
+    "experts": 494,
     "evidence": 461,
     "jit": 520,
-    "learner": 5150,
+    "learner": 5146,
     "data": 7091,
     "training": 3072,
     "store": 1572,
@@ -26,7 +26,7 @@ BUDGETS = {
     "lab": 422,
     "interfaces": 4180,
 }
-FILES = 335
+FILES = 333
 
 NOT_CODE = {
     tokenize.COMMENT,

@@ -202,7 +202,7 @@ class _Rows:
 
     def clipped(self, lanes: slice) -> int:
         """Return the number of rows in which a number was clipped."""
-        return int(self.every[5, lanes].max())
+        return int(self.every[4, lanes].max())
 
     def slack(self, lanes: slice) -> float:
         """Return a bound on the error of Σ ℓ − Σ g·x against exact sums of exact losses and slopes.
@@ -211,7 +211,7 @@ class _Rows:
         """
         size = abs(self.total_loss(lanes)) + abs(self.linearized_loss(lanes)) + self.weight
         if self.layout.concavity:
-            size += abs(float(self.sums[1 - CONCAVITY - FACTS, lanes].sum()))
+            size += abs(float(self.sums[-CONCAVITY - FACTS, lanes].sum()))
         return 8 * self.eps * size + 2 * EPS * self.state.rounds * float(np.abs(self.every[:2, lanes]).sum())
 
     def rounding(self, lanes: slice, scaled: bool = False) -> float:
@@ -221,7 +221,7 @@ class _Rows:
         Pinelis' inequality, the norm of all errors exceeds k times the root of the sum of the squares of these units
         with a probability of at most 2 exp(−k²/2), here 3e-8. The squares are sampled, one coordinate of each row.
         """
-        return DEVIATIONS * self.eps * float(np.sqrt(self.every[SUMS if scaled else 4, lanes].sum()))
+        return DEVIATIONS * self.eps * float(np.sqrt(self.every[SUMS if scaled else 3, lanes].sum()))
 
     def _norms(self, used: Slots, scaled: bool, lanes: slice) -> tuple[Array, float]:
         """Return ‖G‖² of each lane, and ‖x‖ of the learned model, without tables of either."""
@@ -294,13 +294,11 @@ class _Rows:
         if not self.layout.concavity:
             return None
         part, first = slice(-CONCAVITY - FACTS, -FACTS), lanes.start or 0
-        rows, least, curvature, entropy = self.sums[part, first].tolist()
-        if rows < (1 if self.layout.histogram else self.rounds):
-            return None  # no rows, or rows of an earlier version without the minima of losses
+        least, curvature, entropy = self.sums[part, first].tolist()
         every, relative = self.every[part, first].tolist(), self._relative_rounding
-        least -= 8 * EPS * self.state.rounds * (abs(every[1]) + 2 * self.state.total_importance)
+        least -= 8 * EPS * self.state.rounds * (abs(every[0]) + 2 * self.state.total_importance)
         least = max(least, 0.0) if self.loss.least >= 0 else least
-        return Concavity(least, max(curvature - relative * every[2], 0.0), max(entropy - relative * every[3], 0.0))
+        return Concavity(least, max(curvature - relative * every[1], 0.0), max(entropy - relative * every[2], 0.0))
 
 
 def _gradients(state: State, some: Slots, since: CertificateSums) -> Array:

@@ -11,7 +11,7 @@ from forel.learner.curve_experts import pack_state, unpack_state
 from forel.learner.experts import Inputs
 from forel.learner.grid import default_grid
 from forel.learner.mixture import Mixture
-from forel.learner.rows import Examples, Rows, not_finite
+from forel.learner.rows import Examples, Rows
 from forel.learner.settings import Settings
 from forel.learner.state import State, resize
 from forel.validation import refuse
@@ -54,21 +54,13 @@ class ClassExperts:
         """Learn each row in turn, and return margins from before, a column for each class."""
         columns = []
         for number, (state, mixture) in enumerate(self.parts):
-            labels = (given.labels == number) * 1.0
-            margins = np.empty((given.rows.number, state.n_lanes), state.dtype)
-            own = labels.astype(state.dtype), given.importance.astype(state.dtype)
-            if (row := state.learn(given.rows, *own, margins)) < given.rows.number:
-                raise not_finite(row, given.labels[row])
-            columns.append(mixture.learn(Examples(given.rows, labels, given.importance), margins, inputs.again))
+            own = given._replace(labels=(given.labels == number) * 1.0)
+            columns.append(mixture.learn(own, state.progress(own), inputs.again))
         return np.hstack(columns).astype(np.float64)
 
     def predict(self, rows: Rows, inputs: Inputs) -> Array:
         """Return the margins of rows, a column for each class."""
-        columns = []
-        for state, mixture in self.parts:
-            margins = np.empty((rows.number, state.n_lanes), state.dtype)
-            state.predict(rows, margins)
-            columns.append(mixture.predict(rows, margins))
+        columns = [mixture.predict(rows, state.predict(rows)) for state, mixture in self.parts]
         return np.hstack(columns).astype(np.float64)
 
     def without_inputs(self, first: int, count: int) -> "ClassExperts":

@@ -6,7 +6,7 @@ thread, from the same rows: none depends on another.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from copy import copy
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from forel.data.features.curves import Curves
 from forel.learner.experts import Inputs
-from forel.learner.rows import Examples, Rows, not_finite
+from forel.learner.rows import Examples, Rows
 from forel.learner.settings import Settings
 from forel.learner.state import State
 from forel.validation import refuse
@@ -143,24 +143,16 @@ class CurveExperts:
                 learn(*rows, labels, importance, self.logistic, limits, *self.filtered[number], own)
                 out[chunk, lanes + number] = own
                 return
-            rows, margins = self._without_pairs(rows), np.empty((rows.number, lanes), self.state.dtype)
-            typed = labels.astype(self.state.dtype), importance.astype(self.state.dtype)
-            if (row := self.state.learn(rows, *typed, margins)) < rows.number:
-                raise not_finite(chunk.start + row, labels[row])
-            out[chunk, :lanes] = margins
+            own_rows = Examples(self._without_pairs(rows), labels, importance)
+            out[chunk, :lanes] = self.state.progress(own_rows, chunk.start)
 
-        out = self._empty(given.rows)
-        self._each(given.rows, learn_chunk)
-        return out
-
-    def _each(self, rows: Rows, learn_chunk: Callable[[slice, Rows, int | None], None]) -> None:
-        """Call a function for the features of some rows at a time and each filter, or None, at the same time."""
-        parts = [*range(len(self.filtered)), None]
-        alone = rows.number < CHUNK or os.cpu_count() == 1
+        out, parts = self._empty(given.rows), [*range(len(self.filtered)), None]
+        alone = given.rows.number < CHUNK or os.cpu_count() == 1
         with nullcontext() if alone else ThreadPoolExecutor(len(parts)) as pool:
-            for chunk, expanded in self._chunks(rows):
+            for chunk, expanded in self._chunks(given.rows):
                 run = map if pool is None else pool.map
                 list(run(partial(learn_chunk, chunk, expanded), parts))
+        return out
 
     def predict(self, rows: Rows, inputs: Inputs) -> Array:
         """Return the margins of rows, a column for each expert."""
@@ -168,9 +160,7 @@ class CurveExperts:
 
         state, out = self.state, self._empty(rows)
         for chunk, expanded in self._chunks(rows):
-            margins = np.empty((expanded.number, state.n_lanes), state.dtype)
-            state.predict(self._without_pairs(expanded), margins)
-            out[chunk, : state.n_lanes] = margins
+            out[chunk, : state.n_lanes] = state.predict(self._without_pairs(expanded))
             for number, one in enumerate(self.filtered):
                 own = np.empty(expanded.number)
                 routine("curve_filter", "predict")(*expanded, self.logistic, one.mean, own)

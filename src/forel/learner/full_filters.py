@@ -144,17 +144,11 @@ class FullFilters:
         return state
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self.filters, self.logistic, self.bias, self.pack())
+        return _restored, (self.filters, self.logistic, self.bias, self.pack())  # memory for the features that occurred
 
     def copy(self) -> "FullFilters":
         """Return a copy."""
-        new, n = FullFilters(self.filters, self.logistic, self.bias), self.size
-        (size, *vectors, means, covariances), (own_size, *own_vectors, own_means, own) = self._arrays, new._arrays
-        for vector, own_vector in zip(vectors, own_vectors, strict=True):
-            own_vector[:] = vector
-        # Memory beyond the features that occurred stays uncommitted.
-        own_size[:], own_means[:, :n], own[:, :n, :n] = size, means[:, :n], covariances[:, :n, :n]
-        return new
+        return _restored(self.filters, self.logistic, self.bias, self.pack())
 
     def renumber(self, places: NDArray[Any]) -> None:
         """Change the numbers of features: the first ones become the given ones.
@@ -205,7 +199,7 @@ class FullFilters:
 
 
 def _restored(filters: tuple[FullFilter, ...], logistic: bool, bias: bool, packed: Array) -> FullFilters:
-    """Return the filters of a pickle, which holds only what is used of their arrays."""
+    """Return the filters of a packed state."""
     restored = FullFilters(filters, logistic, bias)
     restored.unpack(packed)
     return restored

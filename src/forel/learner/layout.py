@@ -30,9 +30,9 @@ __all__ = [
     "units_of",
 ]
 
-SUMS = 6  # float64 sums of each lane: loss, Σ g·x, half-sum, penalty clock, ΣΣ g_{1:t}², clipped rows
+SUMS = 5  # float64 sums of each lane: loss, Σ g·x, half-sum, ΣΣ g_{1:t}², clipped rows
 BINS = 64  # of the histogram of slopes that certificates of log-loss need; bin b is from (b/64)⁴ to ((b + 1)/64)⁴
-CONCAVITY = 4  # the number of rows, and sums of the coefficients of forel.learner.kernels.concavity
+CONCAVITY = 3  # sums of the coefficients of forel.learner.kernels.concavity
 FACTS = 2  # the largest |importance − 1|, and the largest rounding error of a label
 ORDINARY = (2.0**-32, 2.0**16)  # the first scale whose unit is 1, and the first one above these
 

@@ -22,10 +22,10 @@ from forel.learner.locking import SeqLock, reads
 from forel.learner.loss_floor import LossFloor
 from forel.learner.mixture import Mixture
 from forel.learner.polish import SampledRows
-from forel.learner.rows import Examples, Rows, examples_of, not_finite, rows_of
+from forel.learner.rows import Examples, Rows, examples_of, rows_of
 from forel.learner.settings import Settings
 from forel.learner.state import BLOCK, LabelCoding, State, place_classes, renumber, resize, split_binary
-from forel.losses import Classes, Interval
+from forel.losses import Classes
 from forel.losses.margin import Mixing
 from forel.validation import refuse, whole
 
@@ -195,7 +195,7 @@ class Learner:
             if self.mixture is None:
                 given = self._examples(X, y, importance, None)
                 with self._lock.writing():
-                    self._learn(given, np.empty((0, self.n_outputs), self.dtype))
+                    self.state.progress(given, written=False)
             else:
                 self.progress(X, y, importance)
             return np.atleast_1d(self.loss - before)
@@ -227,7 +227,7 @@ class Learner:
         with self._lock.lock:  # all experts learn in one change, so that other threads see the state before or after it
             given = self._examples(X, y, importance, held_out)
             with self._lock.writing():
-                margins = self._learn(given, np.empty((given.rows.number, self.state.n_lanes), self.dtype))
+                margins = self.state.progress(given)
                 return margins if self.mixture is None else self.mixture.learn(given, margins, again)
 
     def begin(
@@ -253,7 +253,7 @@ class Learner:
         """
         given, mixture = self._examples(X, y, importance, held_out), self.mixture
         with self._lock.writing():
-            margins = self._learn(given, np.empty((given.rows.number, self.state.n_lanes), self.dtype))
+            margins = self.state.progress(given)
         certified = list(self.state.layout.certified_lanes)
         if mixture is None:
             self.lane_margins = margins[:, certified] if self.certified else None
@@ -273,28 +273,14 @@ class Learner:
         domain = self.settings.labels if self.classes is None else Classes(self.classes)
         return examples_of(X, y, importance, held_out, self.features, self.dtype, domain)
 
-    def _learn(self, given: Examples, out: NDArray[Any]) -> NDArray[Any]:
-        """Let the models of settings learn rows, and write their margins unless ``out`` is empty."""
-        labels, importance = given.labels.astype(self.dtype), given.importance.astype(self.dtype)
-        domain = self.settings.labels
-        if (
-            self.classes is None and isinstance(domain, Interval) and domain.high == np.inf
-        ):  # others are coded, or small
-            self.state.note(label=np.abs(given.labels - labels))
-        row = self.state.learn(given.rows, labels, importance, out)
-        if row < given.rows.number:
-            raise not_finite(row, given.labels[row])
-        return out
-
     def margins(self, X: Any) -> NDArray[Any]:
         """Return the margins of every row; for a mixture of several classes the log-probability of each class."""
         rows = rows_of(X, self.features, self.dtype)
         return self._lock.read(lambda: self._margins(rows))
 
     def _margins(self, rows: Rows) -> NDArray[Any]:
-        out = np.empty((rows.number, self.state.n_lanes), self.dtype)
-        self.state.predict(rows, out)
-        return out if self.mixture is None else self.mixture.predict(rows, out)
+        margins = self.state.predict(rows)
+        return margins if self.mixture is None else self.mixture.predict(rows, margins)
 
     @property
     def best(self) -> int:
@@ -508,13 +494,10 @@ class Learner:
         >>> Learner(1 << 10, Settings()).nonzeros
         0
         """
-        state, reported = self.state, self._reported
-        if state.scales.size <= state.features:  # a search for active coordinates would take longer than all weights
-            return sum(int(np.count_nonzero(one[:, reported])) for _, one in state.blocks(0, state.features))
-        active = state.active_coordinates
-        active = active[: np.searchsorted(active, state.features)]  # without the bias
+        state, active = self.state, self.state.active_coordinates
+        active = active[: np.searchsorted(active, self.features)]  # without the bias
         blocks = (active[start : start + BLOCK] for start in range(0, active.size, BLOCK))
-        return sum(int(np.count_nonzero(state.weights_at(block)[:, reported])) for block in blocks)
+        return sum(int(np.count_nonzero(state.weights_at(block)[:, self._reported])) for block in blocks)
 
     @reads
     def select_setting(self, setting: int | None = None) -> "Learner":

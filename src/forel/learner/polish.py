@@ -4,10 +4,11 @@ By weak duality any slopes $b_t$ of some rows, and $\theta a_t$ of the others wi
 $\sum_t v_t\ell_t(f_t \cdot x) \ge E_{others}(\theta) - \sum_t v_t\ell_t^\star(b_t) -
 \|x\| \|\theta G_{others} + \sum_t v_t b_t f_t\|$, whatever an optimizer does. Those of $b_t = \ell_t'(f_t \cdot x)$
 are best where x minimizes the loss of the sample plus $\langle\theta G_{others}, x\rangle$ among models of the norm
-that the floor is for.
+that the floor is for. Newton's method finds such x for a few penalties; its points are all valid, minima or not.
 """
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,8 @@ __all__ = ["FACTORS", "SampledRows", "polished_points"]
 FACTORS = (1.0, 3.0, 10.0)  # norms, in units of the learned one, for which points are sought
 SEARCHES = 7  # penalties that are tried for a norm
 NEAR = 0.02, 0.05, 0.05  # relative errors of the norms of models with which searches end
-OPTIONS = {"maxiter": 30, "maxfun": 60, "gtol": 0.0, "ftol": 1e-9, "maxcor": 5}
+STEPS, PRODUCTS, HALVINGS = 4, 8, 6  # of Newton's method, of conjugate gradients in a step, and of a step's length
+SOLVED, GAIN = 0.1, 1e-6  # relative squared residual with which products end, and decrease with which steps end
 EPS = 2.0**-23
 ROUNDED = 512 * EPS  # bound on the effect of a rounded margin on the entropy of a slope, and on other conjugates
 
@@ -43,6 +45,79 @@ class SampledRows(NamedTuple):
     importance: Vector
     margins: NDArray[np.float64]
     every: bool
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """The loss of a sample plus ⟨pull, x⟩; x has the coordinates of the sample and one that stands for all others.
+
+    ``owners`` and ``places`` are the row and the coordinate of each of ``values``; ``bias`` is the coordinate that all
+    rows have, if it is not negative.
+    """
+
+    loss: MarginLoss
+    labels: Vector
+    weight: Vector
+    owners: NDArray[np.int64]
+    places: NDArray[np.int64]
+    values: Vector
+    bias: int
+    size: int
+
+    def margins(self, x: Vector) -> Vector:
+        """Return the margin of each row."""
+        found = np.bincount(self.owners, self.values * x[self.places], self.labels.size)
+        return found + (0.0 if self.bias < 0 else x[self.bias])
+
+    def combined(self, factors: Vector, values: Vector | None = None) -> Vector:
+        """Return the sum of all rows, or of other values in their places, times factors."""
+        values = self.values if values is None else values
+        found = np.bincount(self.places, values * factors[self.owners], self.size).astype(np.float64, copy=False)
+        if self.bias >= 0:
+            found[self.bias] += factors.sum()
+        return found
+
+    def minimized(self, x: Vector, margins: Vector, pull: Vector, penalty: float) -> tuple[Vector, Vector]:
+        """Return a model of smaller loss, with ½·penalty·‖x‖² added, and its margins."""
+
+        def value(x: Vector, margins: Vector) -> float:
+            loss = float(self.weight @ np.asarray(self.loss(margins, self.labels)))
+            return loss + float(pull @ x) + penalty / 2 * float(x @ x)
+
+        least = value(x, margins)
+        for _ in range(STEPS):
+            step, change = self._newton_step(x, margins, pull, penalty)
+            for halving in range(HALVINGS):
+                size = 0.5**halving
+                if (found := value(x + size * step, margins + size * change)) < least:
+                    break
+            else:
+                break
+            x, margins, gain, least = x + size * step, margins + size * change, least - found, found
+            if gain < GAIN * abs(least):
+                break
+        return x, margins
+
+    def _newton_step(self, x: Vector, margins: Vector, pull: Vector, penalty: float) -> tuple[Vector, Vector]:
+        """Return a step and the change of margins, by conjugate gradients in units of the diagonal of the Hessian."""
+        slopes, near = np.asarray(self.loss.slope(margins, self.labels)), 1e-4 * (1 + np.abs(margins))
+        curvature = np.maximum(np.asarray(self.loss.slope(margins + near, self.labels)) - slopes, 0.0) / near
+        curvature *= self.weight
+        inverse = 1 / (self.combined(curvature, self.values**2) + penalty)
+        rest = -(self.combined(self.weight * slopes) + pull + penalty * x)
+        direction, step, change = inverse * rest, np.zeros(x.size), np.zeros(margins.size)
+        first = square = float(rest @ direction)
+        for _ in range(PRODUCTS):
+            if square <= SOLVED * first:
+                break
+            across = self.margins(direction)
+            image = self.combined(curvature * across) + penalty * direction
+            size = square / float(direction @ image)
+            step, change, rest = step + size * direction, change + size * across, rest - size * image
+            scaled = inverse * rest
+            square, before = float(rest @ scaled), square
+            direction = scaled + square / before * direction
+        return step, change
 
 
 def polished_points(
@@ -68,8 +143,6 @@ def polished_points(
     bias : whether the last coordinate is a bias
     norm, error : the learned norm, and a bound on the error of the norm of ``gradients``
     """
-    from scipy.optimize import minimize  # slow to import
-
     labels, weight = sample.labels, sample.importance
     slopes = np.asarray(loss.slope(sample.margins[:, column], labels))
     if not labels.size or not np.isfinite(loss.constants().smoothness) or norm <= 0:
@@ -77,60 +150,38 @@ def polished_points(
     shrunken = _energies(loss, sample, slopes)
     if shrunken is None:
         return ()
-    rows = _matrix(sample, slots, scales, bias)
-    columns = rows.T.tocsr()
-    outside = gradients - columns @ (weight * slopes)
+    places, owners = np.searchsorted(slots, sample.slots), np.repeat(np.arange(labels.size), np.diff(sample.indptr))
+    values = np.divide(sample.values, scales[places], out=np.zeros(places.size), where=scales[places] > 0)
+    given = owners, places, values, slots.size - 1 if bias else -1, slots.size + 1
+    problem = _Problem(loss, labels, weight, *given)
+    outside = gradients - problem.combined(weight * slopes)
     slack = ROUNDED * float(weight @ (1 + np.abs(np.asarray(loss(0.0 * labels, labels)))))
     others = point.energy(THETAS) - shrunken - slack
     others = np.maximum(others, 0.0) if point.slopes is not None else others
     if sample.every:
         outside, others, error = 0 * outside, 0 * others, 0.0
 
-    def objective(x: Vector, theta: float, penalty: float) -> tuple[float, Vector]:
-        """Return the loss of the sample, plus the slopes of others and a penalty, and its gradient."""
-        margins = rows @ x
-        gradient = columns @ (weight * loss.slope(margins, labels)) + theta * outside + penalty * x
-        value = float(weight @ np.asarray(loss(margins, labels)))
-        return value + theta * float(outside @ x) + penalty / 2 * float(x @ x), gradient
-
     found: list[DualPoint] = []
-    x, penalty = np.zeros(gradients.size), point.gradient_norm / norm
-    for factor, near in zip(FACTORS, NEAR, strict=True):
-        size = factor * norm
-        best, largest, theta = None, -np.inf, 1.0
+    x, margins, theta = np.zeros(gradients.size), np.zeros(labels.size), 1.0
+    start = penalty = point.gradient_norm / norm
+    sizes = norm * np.array(FACTORS)
+    for number, near in enumerate(NEAR):
         for _ in range(SEARCHES):
-            x = minimize(objective, x, (theta, penalty), jac=True, method="L-BFGS-B", options=OPTIONS).x
-            margins = rows @ x
+            x, margins = problem.minimized(x, margins, theta * outside, penalty)
             b = np.asarray(loss.slope(margins, labels))
             energy = float(weight @ (np.asarray(loss(margins, labels)) - b * margins)) - slack
-            pulled = columns @ (weight * b)
+            pulled = problem.combined(weight * b)
             squares = pulled @ pulled + 2 * THETAS * (pulled @ outside) + THETAS**2 * (outside @ outside)
-            floors = energy + others - size * (np.sqrt(np.maximum(squares, 0.0)) + error)
-            k = int(np.argmax(floors))
-            theta = float(THETAS[k])
-            if floors[k] > largest:
-                pull = float(np.linalg.norm(theta * outside + pulled)) * (1 + 1e-12) + error
-                best, largest = DualPoint(float(energy + others[k]), pull), float(floors[k])
-            ratio = float(np.linalg.norm(x)) / size
-            if abs(ratio - 1) < near or penalty < 1e-12 * point.gradient_norm / norm:
+            floors = energy + others - sizes[:, None] * (np.sqrt(np.maximum(squares, 0.0)) + error)
+            best = np.argmax(floors, axis=1)
+            for k in set(best.tolist()):
+                pull = float(np.linalg.norm(THETAS[k] * outside + pulled)) * (1 + 1e-12) + error
+                found.append(DualPoint(float(energy + others[k]), pull))
+            theta, ratio = float(THETAS[best[number]]), float(np.linalg.norm(x)) / float(sizes[number])
+            if abs(ratio - 1) < near or penalty < 1e-12 * start:
                 break
             penalty *= min(max(ratio, 0.03), 30.0) ** 1.5
-        if best is not None:
-            found.append(best)
     return tuple(found)
-
-
-def _matrix(sample: SampledRows, slots: NDArray[np.int64], scales: Vector, bias: bool) -> Any:
-    """Return the sample as a sparse matrix of its coordinates, and of one more that stands for all others."""
-    from scipy.sparse import csr_array  # slow to import
-
-    places, count = np.searchsorted(slots, sample.slots), sample.labels.size
-    divided = np.divide(sample.values, scales[places], out=np.zeros(places.size), where=scales[places] > 0)
-    shape = count, slots.size + 1
-    matrix = csr_array((divided, places, sample.indptr), shape=shape)
-    if bias:
-        matrix = matrix + csr_array((np.ones(count), np.full(count, slots.size - 1), np.arange(count + 1)), shape=shape)
-    return matrix.tocsr()
 
 
 def _energies(loss: MarginLoss, sample: SampledRows, slopes: Vector) -> Vector | None:

@@ -121,8 +121,6 @@ class Settings:
             if (self.algorithm, self.rate) != ("proximal", "scale_free"):
                 raise refuse("filters", self.filters, "none, unless algorithm='proximal' and rate='scale_free'")
             return
-        if self.rate not in ("adagrad", "scale_free"):
-            raise refuse("rate", self.rate, "the default where algorithm='filter', whose rates are its variances")
         object.__setattr__(self, "rate", "scale_free")
         for name, none in (("l1", 0), ("l2", 0), ("radius", None), ("penalty_weight", "once")):
             if getattr(self, name) != none:

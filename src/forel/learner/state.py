@@ -5,7 +5,7 @@ This module owns these arrays: it allocates, resizes and copies them.
 
 import mmap
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from copy import copy
 from typing import Any, Literal
@@ -16,8 +16,9 @@ from numpy.typing import DTypeLike, NDArray
 from forel.learner.certificate import certified_lanes
 from forel.learner.kernels.reference import KernelSpec
 from forel.learner.layout import SUMS, Layout, units_of
-from forel.learner.rows import Rows, index_dtype
+from forel.learner.rows import Examples, Rows, index_dtype, not_finite
 from forel.learner.settings import Settings
+from forel.losses import Interval
 from forel.losses.margin import DualShape
 from forel.validation import enough_memory, refuse, whole
 
@@ -37,7 +38,6 @@ WIDE = 1 << 10  # bytes of records that are in small pages
 PAGE = 1 << 12  # bytes of a small page
 NO_RESERVE = 0x4000 if sys.platform == "linux" else 0  # addresses without memory, which Python has no name for
 LARGE = 1 << 32  # bytes of arrays that are in small pages
-CLOCK = 3  # the sum that depends only on the number of rounds
 
 LabelCoding = Literal["shared", "classes", "signs"]
 
@@ -144,6 +144,20 @@ class State:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_kernel": None}
 
+    def progress(self, given: Examples, first: int = 0, written: bool = True) -> NDArray[Any]:
+        """Predict and then learn each row in turn; return the margins from before, a column each, or no rows of them.
+
+        Raise for a row whose loss is not finite, with its number if the first one has the number ``first``.
+        """
+        labels, importance = given.labels.astype(self.dtype), given.importance.astype(self.dtype)
+        domain, count = self.settings.labels, given.rows.number
+        if self.labels == "shared" and isinstance(domain, Interval) and domain.high == np.inf:
+            self.note(label=np.abs(given.labels - labels))  # others are coded, or small
+        margins = np.empty((count if written else 0, self.n_lanes), self.dtype)
+        if (row := self.learn(given.rows, labels, importance, margins)) < count:
+            raise not_finite(first + row, given.labels[row])
+        return margins
+
     def learn(self, rows: Rows, labels: NDArray[Any], importance: NDArray[Any], out: NDArray[Any]) -> int:
         """Predict and then learn each row in turn; return the number of rows before the first loss that is not finite.
 
@@ -164,9 +178,11 @@ class State:
             for fact, name in zip(self.all_sums[-2:], ("importance", "label"), strict=True):
                 fact[:] = max(float(fact[0]), float(errors[name].max(initial=0.0)) if name in errors else 0.0)
 
-    def predict(self, rows: Rows, out: NDArray[Any]) -> None:
-        """Write the margin of every row and lane."""
-        self.kernel.score(*rows, *self.arrays, self.totals, False, out.ravel())
+    def predict(self, rows: Rows) -> NDArray[Any]:
+        """Return the margins of every row, a column for each lane."""
+        margins = np.empty((rows.number, self.n_lanes), self.dtype)
+        self.kernel.score(*rows, *self.arrays, self.totals, False, margins.ravel())
+        return margins
 
     @property
     def _rows(self) -> NDArray[Any]:
@@ -211,18 +227,13 @@ class State:
 
     @property
     def all_sums(self) -> NDArray[np.float64]:
-        """The running sums with the further sums of certificates."""
+        """The running sums with those of certificates, in the order of ``Layout.dual_sums``."""
         return self.totals.reshape(-1, self.n_lanes)
-
-    @property
-    def dual_sums(self) -> NDArray[np.float64]:
-        """The further sums of certificates, in the order of :attr:`forel.learner.layout.Layout.dual_sums`."""
-        return self.all_sums[SUMS:]
 
     @property
     def clipped(self) -> NDArray[np.float64]:
         """The number of rows of each lane in which a number was clipped; 0 without a certificate."""
-        rows: NDArray[np.float64] = self.sums[5]
+        rows: NDArray[np.float64] = self.sums[4]
         return rows
 
     @property
@@ -290,14 +301,10 @@ class State:
     def weights(self, first: int, count: int) -> NDArray[Any]:
         """Return the weights of ``count`` coordinates from ``first`` on, a column for each lane."""
         out = np.empty((count, self.n_lanes), self.dtype)
-        for start, weights in self.blocks(first, count):
-            out[start - first : start - first + len(weights)] = weights
+        for start in range(0, count, BLOCK):
+            some = slice(start, min(start + BLOCK, count))
+            out[some] = self.weights_at(np.arange(first + some.start, first + some.stop))
         return out
-
-    def blocks(self, first: int, count: int) -> Iterator[tuple[int, NDArray[Any]]]:
-        """Yield the weights of :meth:`weights` in blocks that fit into a cache, each with its first coordinate."""
-        for start in range(first, first + count, BLOCK):
-            yield start, self.weights_at(np.arange(start, min(start + BLOCK, first + count)))
 
     def weights_at(self, coordinates: NDArray[np.int64]) -> NDArray[Any]:
         """Return the weights of coordinates, a column for each lane."""
@@ -313,11 +320,8 @@ class State:
         used = self.features + int(self.settings.bias)
         if self.scales.size == self.features + 1:  # scan one number per coordinate instead of a record
             return np.flatnonzero(self.scales[:used])
-        width = self.layout.width
-        blocks = [self.records[a * width : min(a + BLOCK, used) * width] for a in range(0, used, BLOCK)]
-        owners = [k * BLOCK + np.flatnonzero(block) // width for k, block in enumerate(blocks)]
-        # The numbers of a record are adjacent: drop repeated owners.
-        return np.concatenate([one[np.diff(one, prepend=-1) > 0] for one in owners])
+        touched = self.nonzero_rows()
+        return touched[touched < used]
 
 
 def _as_integers(table: NDArray[Any]) -> NDArray[Any]:
@@ -385,9 +389,9 @@ def split_binary(state: State, settings: int = 1) -> None:
 
 
 def clear_lanes(state: State, some: slice) -> None:
-    """Reset some lanes to the initial state; the penalty clock, which depends only on rounds, continues."""
+    """Reset some lanes to the initial state."""
     state.numbers[:, :, some] = 0
-    state.all_sums[[row for row in range(len(state.all_sums)) if row != CLOCK], some] = 0
+    state.all_sums[:, some] = 0
 
 
 def aligned_zeros(count: int, dtype: np.dtype[Any], record: int = 1) -> NDArray[Any]:

@@ -27,14 +27,13 @@ example without loss does not change a model.
 (0.0, 0.0)
 """
 
-from forel.losses import classification, regression, softmax
+from forel.losses import classification, regression
 from forel.losses.classification import *  # noqa: F403
 from forel.losses.examples import Example
 from forel.losses.functions import Convex, Linear, Loss, Quadratic, Total, linear_bound, quadratic_bound
 from forel.losses.labels import Choice, Classes, Interval, Labels
 from forel.losses.margin import Constants, MarginLoss
 from forel.losses.regression import *  # noqa: F403
-from forel.losses.softmax import *  # noqa: F403
 from forel.losses.vocabulary import by_name
 
 __all__ = [
@@ -57,4 +56,3 @@ __all__ = [
 # Losses are exported by the __all__ of their modules, so that adding one changes nothing here.
 __all__ += classification.__all__
 __all__ += regression.__all__
-__all__ += softmax.__all__

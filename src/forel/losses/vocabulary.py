@@ -5,7 +5,7 @@ from numbers import Number
 from types import ModuleType
 from typing import Any
 
-from forel.losses import classification, regression, softmax
+from forel.losses import classification, regression
 from forel.losses.custom import Custom
 from forel.losses.margin import MarginLoss
 from forel.validation import refuse
@@ -28,7 +28,7 @@ def _losses(module: ModuleType) -> list[MarginLoss]:
 
 
 VOCABULARY: dict[str, MarginLoss] = {
-    loss.name: loss for module in (classification, regression, softmax) for loss in _losses(module)
+    loss.name: loss for module in (classification, regression) for loss in _losses(module)
 }
 PARAMETERS = {name: loss.parameter_name for name, loss in VOCABULARY.items() if loss.parameter_name}
 LOSS_CLASSES = frozenset(type(loss) for loss in VOCABULARY.values())

@@ -139,8 +139,7 @@ class DictLearner:
         def answer() -> tuple[NDArray[Any], dict[Any, float]]:
             learner, codes = self.learner, self.codes
             rows = frame.at(self.find_slots(frame.names, learner.features))
-            margins = np.zeros((rows.number, learner.state.n_lanes), learner.dtype)
-            learner.state.predict(rows, margins)
+            margins = learner.state.predict(rows)
             return margins if learner.mixture is None else learner.mixture.mixed(
                 margins[:, : used_lanes(learner)]
             ), codes

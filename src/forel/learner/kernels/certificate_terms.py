@@ -93,10 +93,9 @@ def add_concavity(w, label, importance):
             k = certified_lane(m)
             slope = np.float64(row[ROW_SLOPE + k]) / weight if weight > 0 else 0.0
             least, curvature, entropy = concavity(slope, np.float64(target(label, k)))
-            totals[SUM_CONCAVITY + k] += 1.0
-            totals[SUM_CONCAVITY + LANES + k] += weight * least
-            totals[SUM_CONCAVITY + 2 * LANES + k] += weight * curvature
-            totals[SUM_CONCAVITY + 3 * LANES + k] += weight * entropy
+            totals[SUM_CONCAVITY + k] += weight * least
+            totals[SUM_CONCAVITY + LANES + k] += weight * curvature
+            totals[SUM_CONCAVITY + 2 * LANES + k] += weight * entropy
 
 
 @inline

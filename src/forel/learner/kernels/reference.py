@@ -18,7 +18,7 @@ import numpy as np
 
 from forel.learner.kernels.intrinsics import plain
 from forel.learner.layout import BINS as HISTOGRAM_BINS
-from forel.learner.layout import ORDINARY, Lane, Layout, largest_unit
+from forel.learner.layout import ORDINARY, SUMS, Lane, Layout, largest_unit
 
 __all__ = ["FASTMATH", "KernelSpec", "Lane", "Work", "bindings", "constants"]
 
@@ -153,12 +153,11 @@ def constants(spec: KernelSpec, pad: bool = True) -> dict[str, Any]:
         "SUM_LOSS": 0,
         "SUM_LINEARIZED": lanes,  # Σ g·x
         "SUM_BOUND_TERMS": 2 * lanes,  # ½ Σ g²/S + σx²
-        "SUM_SQUARES": 4 * lanes,  # ΣΣ G², sampled
-        "SUM_CLIPPED": 5 * lanes,  # rows in which a number was clipped
-        "SUM_SCALED": 6 * lanes,  # ΣΣ (G/scale)², sampled
-        "SUM_BINS": 7 * lanes,  # histogram of |slope|: for each bin Σv and Σv|slope|
-        # The number of rows, and sums of what ``concavity`` returns for them
-        "SUM_CONCAVITY": (7 + 2 * HISTOGRAM_BINS * layout.histogram) * lanes,
+        "SUM_SQUARES": 3 * lanes,  # ΣΣ G², sampled
+        "SUM_CLIPPED": 4 * lanes,  # rows in which a number was clipped
+        "SUM_SCALED": SUMS * lanes,  # ΣΣ (G/scale)², sampled
+        "SUM_BINS": (SUMS + 1) * lanes,  # histogram of |slope|: for each bin Σv and Σv|slope|
+        "SUM_CONCAVITY": (SUMS + 1 + 2 * HISTOGRAM_BINS * layout.histogram) * lanes,  # Σ of what ``concavity`` returns
     }
 
 

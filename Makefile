@@ -105,6 +105,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/predict_one.py
 	$(BIN)/python benchmarks/classes.py
 	$(BIN)/python benchmarks/tables.py
+	$(BIN)/python benchmarks/tables_speed.py
 	$(BIN)/python benchmarks/store.py
 	$(BIN)/python benchmarks/cold_start.py
 

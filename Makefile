@@ -17,7 +17,7 @@ run: $(RUN)
 	mkdir -p $(DEMO)
 	@echo "--- A real table: 569 tumours, every fifth for testing"
 	$(BIN)/forel dev sample tumours --folder $(DEMO)
-	$(BIN)/forel train $(DEMO)/tumours.csv --label diagnosis --model $(DEMO)/tumours.forel --names --quiet --report $(DEMO)/report.html
+	$(BIN)/forel train $(DEMO)/tumours.csv --label diagnosis --model $(DEMO)/tumours.forel --quiet --report $(DEMO)/report.html
 	$(BIN)/forel evaluate $(DEMO)/tumours_test.csv --model $(DEMO)/tumours.forel
 	$(BIN)/forel explain $(DEMO)/tumours_test.csv --model $(DEMO)/tumours.forel --top 5
 	@echo "--- Generated clicks: 100,000 rows of 39 words, the last 10,000 for testing"

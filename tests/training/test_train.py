@@ -13,6 +13,7 @@ import time
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -370,3 +371,26 @@ def test_any_stored_model_is_printed(labels, interpreted):
     if len(labels) == 2:
         keyed = forel.train(rows, settings, label="y", bits=9, by="key")
         assert "  kind: 2 models by key" in repr(keyed).splitlines()
+
+
+def test_small_tables_keep_names_and_other_sources_only_if_told(tmp_path, interpreted, monkeypatch):
+    rows = [{"city": f"c{k % 5}", "age": k % 17, "bought": k % 2} for k in range(60)]
+    table, text = tmp_path / "a.csv", tmp_path / "a.vw"
+    pd.DataFrame(rows).to_csv(table, index=False)
+    text.write_text("1 |a b\n-1 |a c\n")
+
+    def named(source, **options):
+        return forel.train(source, bits=10, **options).names is not None
+
+    assert named(str(table), label="bought")
+    assert named(pd.DataFrame(rows), label="bought")
+    assert named((np.eye(9), np.arange(9) % 2))
+    assert not named(str(table), label="bought", names=False)
+    assert not named(iter(rows), label="bought")
+    assert not named(str(text))
+    plain = forel.train(str(table), label="bought", bits=10, names=False)
+    assert not named(str(table), label="bought", model=plain)
+    monkeypatch.setattr("forel.training.train.NAMED_BYTES", 100)
+    monkeypatch.setattr("forel.training.train.NAMED_ROWS", 50)
+    assert not named(str(table), label="bought")
+    assert not named(rows, label="bought")

@@ -56,7 +56,7 @@ class ReadingFlags:
     date : Date columns; features for hour, weekday, month and the date itself; when:dmy or when:mdy for 31/01/2024 or
         01/31/2024; repeatable.
     bits (-b) : Hash names to 2**bits slots; 22 by default.
-    names : Keep the names of features; reading is slower.
+    names (--names/--no-names) : Keep the names of features; tables of up to 64 MB keep them by default.
 
     More on reading
     ---------------
@@ -97,7 +97,7 @@ class ReadingFlags:
     text: list[str] | None = None
     date: list[str] | None = None
     bits: int | None = None
-    names: bool = False
+    names: bool | None = None
     encoding: str | None = None
     log: list[str] | None = None
     ngram: int | None = None

@@ -27,6 +27,7 @@ __all__ = [
     "TerminalDisplay",
     "reads_model",
     "size_of",
+    "sizes",
     "watching",
 ]
 
@@ -185,7 +186,7 @@ class ProgressBar:
 
     def __init__(self, display: NotebookDisplay | TerminalDisplay, source: Any, passes: int) -> None:
         self._display, self._passes = display, passes
-        self._bytes, self._rows = _sizes(source)
+        self._bytes, self._rows = sizes(source)
         self._started = time.perf_counter()
         self._next = self._started + FIRST_SECONDS
         self._before: int | None = None  # rows before a checkpoint, which this run has not read
@@ -253,7 +254,7 @@ def size_of(source: list[str]) -> int | None:
     return sum(file_state(path)[0] for path in files)
 
 
-def _sizes(source: Any) -> tuple[int | None, int | None]:
+def sizes(source: Any) -> tuple[int | None, int | None]:
     """Return the size of files in bytes, or the number of rows of other sources; None if unknown."""
     paths = [source] if isinstance(source, str | os.PathLike) else source
     with suppress(TypeError, ValueError):  # there is no length, or reading says what is wrong

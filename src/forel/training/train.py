@@ -18,6 +18,7 @@ from forel.data.labels import padded_names
 from forel.data.options import OtherReadKeywords
 from forel.data.pieces import Workers
 from forel.data.reader import names_for
+from forel.data.sources.files import file_state, is_file, single_sources
 from forel.evidence import Coverage
 from forel.learner.certify import CertificateSums
 from forel.learner.grid import default_grid, without_filters
@@ -40,7 +41,7 @@ from forel.training.labels import EncodeLabels, count_classes
 from forel.training.metrics import Measures, label_kind, metrics_for
 from forel.training.model import Model, as_model
 from forel.training.passes import Passes
-from forel.training.progress import Callback, MemoryLimit, Progress, watching
+from forel.training.progress import Callback, MemoryLimit, Progress, sizes, watching
 from forel.training.result import Training
 from forel.training.row_sample import ColumnSpread, LeakWarning, column_spreads, moments
 from forel.training.run import Learn, Observer, Place, Run, Step, Transform, available_cores
@@ -56,6 +57,7 @@ __all__ = ["MoreOptions", "TrainKeywords", "initial_settings", "train"]
 OWN_EXTRA = ["reading", "report", "holdout", "final", "checkpoint", "schema", "columns", "certificate", "interval"]
 # Further options that must be the same to resume.
 RESUMED = "interval", "by", "fallback", "features", "class_weight"
+NAMED_BYTES, NAMED_ROWS = 1 << 26, 1 << 20  # of tables whose features have names by default
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,7 @@ def train(
         :func:`forel.learner.grid.default_grid`
     loss : of the default settings, such as "squared" for regression or "poisson" for counts; None for log-loss
     label, format, bits, importance, classes, keep, ignore, interactions, text, names : read options, as in
-        :class:`forel.data.ReadOptions`
+        :class:`forel.data.ReadOptions`; tables of up to 64 MB or a million rows have names by default
     passes : number of passes over the source
     holdout : hold out every n-th row of the source, which is predicted but never learned from; 0 for none
     holdout_after : or hold out all rows of the source after the first n
@@ -189,6 +191,8 @@ def train(
     chosen = _options(start, options, {**reading, **further})
     if settings.loss_function.joint and chosen.classes is None:
         chosen = chosen.updated({"classes": "auto"})
+    if names is None and start is None and others.by is None and _is_small_table(source, chosen):
+        chosen = chosen.updated({"names": True})
     whole("checkpoint_every", others.checkpoint_every, low=1)
     rule = Holdout(holdout, holdout_after) if holdout or holdout_after is not None else None
     number = whole("passes", passes, low=1)
@@ -240,6 +244,17 @@ def _check_by(others: MoreOptions, shuffle: int | None, start: Model | None) -> 
     for name, value in one_model.items():
         if value is not None:
             raise refuse(name, value, "none with by (--by); it is for one model, trained on the rows of one key")
+
+
+def _is_small_table(source: Any, options: ReadOptions) -> bool:
+    """Return whether a source has columns, and so few bytes or rows that names of features cost little."""
+    if not (options.label or isinstance(source, tuple)) or options.follow or options.entry_names:
+        return False
+    parts = single_sources(source)
+    if all(isinstance(one, str) for one in parts):
+        return all(map(is_file, parts)) and sum(file_state(one)[0] for one in parts) <= NAMED_BYTES
+    rows = sizes(source)[1]
+    return rows is not None and rows <= NAMED_ROWS
 
 
 def _names(options: ReadOptions, names: bool | Names | None, start: Model | None, copy: bool) -> Names | None:

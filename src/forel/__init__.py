@@ -6,7 +6,7 @@
 >>> trained.report.auc > 0.99
 True
 >>> forel.predict(trained, [{"site": "news"}]).round()
-array([1.], dtype=float32)
+array([1.])
 
 Everything loads on first use, so that ``import forel`` takes no time:
 

@@ -79,7 +79,7 @@ def test_estimators_have_one_input(labels, interpreted):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "column city: got 'categories without names', expected a model trained with names"),
+        ({"names": False}, "column city: got 'categories without names', expected a model trained with names"),
         ({"names": True, "log": ["age"]}, r"model: got .*log=\['age'\].*, expected columns of numbers and categories"),
         ({"names": True, "bits": 2}, "model: got .names that share the slot of .*, expected one name for each slot"),
     ],

@@ -20,7 +20,7 @@ class PyfuncModel:
     >>> from forel.learner.learner import Learner
     >>> from forel.learner.settings import Settings
     >>> PyfuncModel(Model(Learner(16, Settings()))).predict([{"city": "Rome"}])
-    array([0.5], dtype=float32)
+    array([0.5])
     """
 
     stored: Model

@@ -259,7 +259,7 @@ class Model:
         else:
             parts = [link(found) for _, found in predict_blocks(self, source, threads, **reading)]
         columns = names is not None and (margins or probabilities)
-        kind: Any = np.float32 if names is None or columns else np.array(names).dtype
+        kind: Any = np.float64 if names is None or columns else np.array(names).dtype
         empty: Any = np.zeros((0, len(names or ())) if columns else 0, kind)
         predictions = np.concatenate(parts).astype(kind, copy=False) if parts else empty
         return predictions if interval is None else (predictions, self.intervals(predictions, interval))

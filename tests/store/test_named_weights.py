@@ -216,7 +216,7 @@ def test_the_floor_and_columns_are_in_json_and_on_the_page(interpreted, tmp_path
     stored = forel.load(tmp_path / "m.forel")
     assert shown["floor"] == stored.floor
     assert shown["floor"]["norm"] > 0
-    assert {one["column"] for one in shown["columns"]} == {"x"}
+    assert {one["column"] for one in shown["columns"]} == {"site", "x"}
     inspect(str(tmp_path / "m.forel"), 20, as_json=True)
     again = json.loads(capsys.readouterr().out)
     assert (again["floor"], again["columns"]) == (shown["floor"], shown["columns"])

@@ -59,14 +59,14 @@ def test_squares_of_gradient_sums_are_those_of_a_slow_reference(settings, interp
     dense, labels = stream()
     alone = Learner(N, settings, dtype=np.float64, certified=True, mixed=False)
     alone.learn(dense, labels)
-    assert alone.state.sums[4, 0] == pytest.approx(squares(settings, dense, labels), rel=1e-11)
+    assert alone.state.sums[3, 0] == pytest.approx(squares(settings, dense, labels), rel=1e-11)
     together = Learner(
         N, replace(settings, alpha=(0.1, settings.alpha, 0.7)), dtype=np.float64, certified=True, mixed=False
     )
     together.learn(dense, labels)
-    assert together.state.sums[4, 1] == pytest.approx(alone.state.sums[4, 0], rel=1e-11)
+    assert together.state.sums[3, 1] == pytest.approx(alone.state.sums[3, 0], rel=1e-11)
     assert not together.state.clipped.any()
-    assert together.select_setting(1).state.sums[4, 0] == together.state.sums[4, 1]
+    assert together.select_setting(1).state.sums[3, 0] == together.state.sums[3, 1]
 
 
 def test_long_rows_leave_out_what_belongs_to_no_coordinate(interpreted):
@@ -77,7 +77,7 @@ def test_long_rows_leave_out_what_belongs_to_no_coordinate(interpreted):
             settings = Settings(alpha=0.5, bias=bias)
             model = Learner(width, settings, dtype=np.float64, certified=True, mixed=False)
             model.learn(dense, [1, 1, 0])
-            assert model.state.sums[4, 0] == pytest.approx(squares(settings, dense, [1, 1, 0]), rel=1e-12)
+            assert model.state.sums[3, 0] == pytest.approx(squares(settings, dense, [1, 1, 0]), rel=1e-12)
 
 
 def test_the_sampled_sum_estimates_the_full_sum(interpreted):
@@ -91,13 +91,13 @@ def test_the_sampled_sum_estimates_the_full_sum(interpreted):
         full = np.append(row, 1.0)
         gradient += (1 / (1 + np.exp(-m)) - y) * full
         whole += np.sum(gradient[full != 0] ** 2)
-    assert model.state.sums[4, 0] == pytest.approx(whole, rel=0.05)
+    assert model.state.sums[3, 0] == pytest.approx(whole, rel=0.05)
 
 
 def test_without_a_certificate_nothing_is_summed(interpreted):
     model = Learner(N, Settings())
     model.learn(*stream())
-    assert not model.state.sums[[1, 2, 3, 4, 5]].any()
+    assert not model.state.sums[[1, 2, 3, 4]].any()
 
 
 def test_the_sums_of_a_file_are_restored(interpreted, tmp_path):
@@ -107,7 +107,7 @@ def test_the_sums_of_a_file_are_restored(interpreted, tmp_path):
     again = load(tmp_path / "m").learner
     assert again.settings.seed == 7
     assert np.array_equal(again.state.sums, model.state.sums)
-    assert again.state.sums.shape == (6, 2)
+    assert again.state.sums.shape == (5, 2)
 
 
 def test_seeds_change_bits_and_the_same_seed_gives_the_same():

@@ -15,9 +15,9 @@ def test_empty_rows_add_only_the_square_of_the_bias(alpha, bias, monkeypatch):
     monkeypatch.setattr(kernel, "kernel", kernel.uncompiled_kernel)
     model = Learner(3, Settings(alpha=alpha, bias=bias), dtype=np.float64, certified=True, mixed=False)
     model.learn(np.eye(3), [1, 0, 1])
-    before = model.state.sums[4].copy()
+    before = model.state.sums[3].copy()
     margin = model.progress(sparse.csr_array((1, 3)), [1])[0]
-    added = model.state.sums[4] - before
+    added = model.state.sums[3] - before
     if not bias:
         assert not added.any()
         return

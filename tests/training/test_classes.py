@@ -183,7 +183,7 @@ def test_many_classes_take_memory_only_for_features_that_occur(monkeypatch):
 @pytest.mark.usefixtures("interpreted")
 def test_a_run_ends_before_it_takes_all_memory(monkeypatch):
     monkeypatch.setattr("forel.training.progress.total_memory", lambda: 1e6)
-    with pytest.raises(MemoryError, match=r"memory: got .* GB after 104 rows, expected at most .*; use fewer bits"):
+    with pytest.raises(MemoryError, match=r"memory: got .* GB after 64 rows, expected at most .*; use fewer bits"):
         forel.train([{"y": k % 2, "x": 1.0} for k in range(104)], Settings(alpha=1.0), label="y", bits=4)
 
 

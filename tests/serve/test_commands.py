@@ -133,3 +133,13 @@ def test_challengers_are_added_promoted_rolled_back_and_removed_while_a_server_r
         assert said in run("challengers", url, *wrong, *token, code=2)
     assert server.stop() == 0
     assert "refused" in run("challengers", url, *token, code=2)
+
+
+def test_a_new_model_has_the_settings_that_are_given(tmp_path, serving):
+    server = serving.process(tmp_path / "a", "--bits", "8", "--alpha", "0.5", "--settings", "l1=2")
+    shown = json.loads(run("challengers", f"http://127.0.0.1:{server.port}", "--json"))
+    assert "l1=2" in json.dumps(shown[0]["settings"]).replace('": ', "=").replace('"', "")
+    assert server.stop() == 0
+    again = ("serve", tmp_path / "a", "--settings", "l1=2", "--port", "0")
+    assert "has a model, which continues to learn" in run(*again, code=2)
+    assert "name=value of a setting" in run("serve", tmp_path / "b", "--settings", "l=2", "--port", "0", code=2)

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from forel.cli.errors import errors_as_messages
-from forel.cli.options import NO_FLAGS, ReadingFlags
+from forel.cli.options import NO_FLAGS, ReadingFlags, parse_settings
 from forel.cli.printing import say
 
 __all__ = ["read_token", "serve"]
@@ -18,6 +18,7 @@ def serve(
     model: str | None = None,
     loss: str | None = None,
     alpha: float | None = None,
+    settings: list[str] | None = None,
     certificate: bool = False,
     reading: ReadingFlags = NO_FLAGS,
     host: str = "127.0.0.1",
@@ -60,6 +61,7 @@ def serve(
     model (-i) : A model file to begin with.
     loss : Loss of a new model.
     alpha : Rate of one new model; several are mixed by default.
+    settings : Another setting of a new model, such as l1=1; repeatable.
     certificate : Bound how much better any fixed model could be.
 
     Options
@@ -102,7 +104,8 @@ def serve(
             None if retain is None else seconds(retain), level=promote_at, promote=promote_at is not None,
             stream=stream,
         )  # fmt: skip
-        first = _first_model(folder, model, {"loss": loss, "alpha": alpha}, certificate, reading)
+        chosen = {key: value for key, value in (("loss", loss), ("alpha", alpha)) if value is not None}
+        first = _first_model(folder, model, parse_settings(settings) | chosen, certificate, reading)
         options_of.serve(folder, first, options, _announce)
 
 
@@ -128,7 +131,9 @@ def _import_serve() -> Any:
     return run
 
 
-def _first_model(folder: str, path: str | None, given: dict[str, Any], certificate: bool, reading: ReadingFlags) -> Any:
+def _first_model(
+    folder: str, path: str | None, settings: dict[str, Any], certificate: bool, reading: ReadingFlags
+) -> Any:
     """Return the model that a new folder begins with; None for a folder that has one."""
     import pathlib
 
@@ -138,7 +143,6 @@ def _first_model(folder: str, path: str | None, given: dict[str, Any], certifica
     from forel.training.model import Model, load
     from forel.validation import refuse
 
-    settings = {name: value for name, value in given.items() if value is not None}
     options = reading.options()
     chosen = [f"--{name}" for name in (*settings, *(["certificate"] if certificate else []), *options)]
     if path is not None:

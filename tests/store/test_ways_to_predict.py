@@ -70,6 +70,17 @@ def test_predictions_of_files_rows_and_explanations_agree(model, rows, tmp_path)
         assert np.array_equal(forel.predict(way, rows), exact)
 
 
+def test_numbers_inside_of_objects_are_explained_and_served_as_they_are_predicted():
+    drawn = rng.uniform((20, -2), (80, 2), (250, 2)).tolist()
+    rows = [{"user": {"age": age}, "x": x, "y": int(x + age / 20 > 2)} for age, x in drawn]
+    model = forel.train(rows, label="y", bits=8)
+    assert model.learner.curves is not None
+    expected = model.predict_many(rows[:9])
+    assert [one.prediction for one in model.explain(rows[:9])] == pytest.approx(expected, abs=1e-6)
+    served = Model(serving_model(model.learner, mixed=True), model.extra)
+    assert served.predict_many(rows[:9]) == pytest.approx(expected, rel=1e-3, abs=1e-4)
+
+
 def test_a_value_beyond_its_scale_counts_as_the_scale():
     model = forel.train(ROWS, SETTINGS["scale-free"], label="y", bits=8)
     one, far = forel.predict(model, [{"flat": -1.0}, {"flat": -200.0}])

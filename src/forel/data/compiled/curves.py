@@ -101,6 +101,7 @@ def expand(
                     continue
                 key, value = key ^ (np.uint64(np.int64(min(max(value, -1e15), 1e15))) * FACTOR), np.float64(1)
             elif element >= 0:
+                value = np.float64(min(max(value, -1.0), 1.0))  # as that of all others, which no model has to clip
                 count = put(out_indices, out_values, count, starts[element], value)
                 present[element], active[element, 0], weights[element, 0] = 1, 0, value
                 continue

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import warnings
 
 import numpy as np
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 
 import forel
 from forel.cli.app import app
+from forel.cli.explain import explain
 from forel.cli.inspect import inspect
 from forel.learner.settings import Settings
 from forel.report import page
@@ -161,6 +163,25 @@ def test_slots_without_names_say_how_to_keep_them(names, tmp_path, capsys):
     forel.train(rows, Settings(alpha=0.5), label="y", bits=8, names=names).save(tmp_path / "m.forel")
     inspect(str(tmp_path / "m.forel"), 20)
     assert ("Slots without a name: forel train --names keeps names." in capsys.readouterr().out) != names
+
+
+def test_tables_have_names_without_slots_and_large_numbers_have_few_digits(interpreted, tmp_path, capsys):
+    rng = np.random.default_rng(1)
+    ages, noise = rng.uniform(20, 80, 250), rng.normal(size=250) * 9e4
+    rows = [
+        {"age": a, "city": "abc"[k % 3], "y": 4321.987 * a + e}
+        for k, (a, e) in enumerate(zip(ages, noise, strict=True))
+    ]
+    model = forel.train(rows, loss="squared", label="y", bits=12)
+    assert model.learner.curves is not None
+    model.save(tmp_path / "m.forel")
+    inspect(str(tmp_path / "m.forel"))
+    (tmp_path / "r.jsonl").write_text(json.dumps(rows[0]))
+    explain([str(tmp_path / "r.jsonl")], model=str(tmp_path / "m.forel"))
+    shown = capsys.readouterr().out
+    assert "slot" not in shown
+    assert "city^a" in shown
+    assert not re.findall(r"[0-9]{4}\.[0-9]|,[0-9]{3}\.[0-9]{3}", shown)
 
 
 def test_a_model_that_predicts_nearly_all_is_warned_of(interpreted, tmp_path, capsys):

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from forel.cli.errors import errors_as_messages
-from forel.cli.printing import mixture_summary, print_experts, print_json, print_table, say
+from forel.cli.printing import mixture_summary, print_experts, print_json, print_table, say, signed
 from forel.markup import counted, number_text
 
 MAX_FACTS = 20  # of those with the same name, such as the columns of a schema
@@ -22,9 +22,9 @@ SHORT = 120  # characters of a fact, without --details
 def inspect(model: str, top: int = 8, details: bool = False, as_json: bool = False, key: str | None = None) -> None:
     """Show the settings, experts, weights and certificate of a model.
 
-    Weights have names if the model was trained with --names. They are ordered
-    by the standard deviation of what they add to the margin of a row, or
-    without a sample of rows, as in serving models, by weight.
+    Features have names after training on small tables, or with --names. They
+    are ordered by the standard deviation of what they add to the margin of a
+    row, or without a sample of rows, as in serving models, by weight.
 
     Example: forel inspect m.forel --top 50
 
@@ -71,17 +71,17 @@ def _print(file: str, found: dict[str, Any], stored: Any, top: int, details: boo
     curves = found["curves"]
     brief = curves is not None and not details  # curves say the same of columns, and all have to fit a screen
     if found["columns"] and not brief:
-        spreads = ([one["column"], f"{one['features']:,}", _decimals(one["spread"])] for one in found["columns"][:top])
+        spreads = ([c["column"], f"{c['features']:,}", number_text(c["spread"], 4, 4)] for c in found["columns"][:top])
         print_table(["column", "features", "std. dev. of its contribution"], spreads, "largest columns")
     if curves is not None:
         columns = (
             [one["column"], _spark(one["values"]), *map(number_text, (one["knots"][0], one["knots"][-1])),
-             _decimals(one["spread"])] for one in curves["columns"][:top]
+             number_text(one["spread"], 4, 4)] for one in curves["columns"][:top]
         )  # fmt: skip
         print_table(
             ["column", "curve", "from", "to", "std. dev. over it"], columns, f"curves: {curves['expert']}", left=2
         )
-        pairs = (f"{p['first']} × {p['second']} ({_decimals(p['spread'], '.3f')})" for p in curves["pairs"])
+        pairs = (f"{p['first']} × {p['second']} ({number_text(p['spread'], 3, 3)})" for p in curves["pairs"])
         if strongest := ", ".join(islice(pairs, MAX_LARGEST)):
             say(f"Strongest pairs: {strongest}.", err=False)
     several = any("class" in weight for weight in found["weights"])
@@ -89,11 +89,12 @@ def _print(file: str, found: dict[str, Any], stored: Any, top: int, details: boo
     title += "" if explanation is None else ", of the best setting or filter"
     largest = []
     for one in found["weights"][: MAX_LARGEST if brief else None]:
-        name = (one["name"] or "") + (" and others" if one["shared"] else "")
-        numbers = f"{one['weight']:+.5g}", f"{one['spread']:.3g}", _decimals(one["contribution"], "+.4f")
-        largest.append([str(one["slot"]), name, *numbers, *([one["class"]] if several else [])])
-    names = ["slot", "name", "weight", found["measure"], "contribution", *(["class"] if several else [])]
-    print_table(names, largest, title, left=2)
+        name = (one["name"] or f"slot {one['slot']}") + (" and others" if one["shared"] else "")
+        weight = "+" * (one["weight"] > 0) + number_text(one["weight"], digits=5)
+        numbers = weight, number_text(one["spread"], digits=3), signed(one["contribution"])
+        largest.append([name, *numbers, *([one["class"]] if several else [])])
+    heads = ["feature", "weight", found["measure"], "contribution", *(["class"] if several else [])]
+    print_table(heads, largest, title)
     if stored.estimator is None and not all(weight["name"] for weight in found["weights"]):
         say("Slots without a name: forel train --names keeps names.", err=False)
     if not details:
@@ -202,8 +203,3 @@ def _count_kinds(kinds: dict[str, str]) -> str:
     counts = Counter(kind for kind in kinds.values() if LabelWords.of_kind(kind) is None)
     shown = " and ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
     return "; ".join(filter(None, [shown, *(one.summary() for one in words)]))
-
-
-def _decimals(value: float, form: str = ".4f") -> str:
-    """Return a number in a form without an exponent, unless it has more than six digits before the point."""
-    return format(value, form if abs(value) < 1e6 else form.replace("f", "g"))

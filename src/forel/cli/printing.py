@@ -76,12 +76,12 @@ def print_statements(found: "Statements | None", stderr: bool = False) -> None:
 
 
 def signed(number: float) -> str:
-    """Return a number with its sign and five decimals; zero has no sign.
+    """Return a number with its sign and five decimals, or six digits of a large one; zero has no sign.
 
-    >>> signed(0.25), signed(-0.25), signed(-1e-9)
-    ('+0.25000', '-0.25000', '0.00000')
+    >>> signed(0.25), signed(-0.25), signed(-1e-9), signed(111988.55991)
+    ('+0.25000', '-0.25000', '0.00000', '+111,989')
     """
-    text = f"{number:+.5f}"
+    text = f"{number:+.5f}" if abs(number) < 1000 else "+" * (number > 0) + number_text(number)
     return text[1:] if not text.strip("+-0.") else text
 
 
@@ -127,7 +127,7 @@ def print_table(
         justify: Any = "left" if k < left else "right"
         table.add_column(Text(clean(name)), justify=justify, overflow="fold" if fold else "ellipsis")
     for row in rows:
-        table.add_row(*(Text(clean(cell)) for cell in row))
+        table.add_row(*(Text(clean(" ".join(cell.splitlines()))) for cell in row))
     open_console(stderr).print(table)
 
 

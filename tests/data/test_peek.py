@@ -4,7 +4,10 @@ import io
 import json
 import shlex
 import subprocess
+from decimal import Decimal
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -23,7 +26,7 @@ CLICKS = b"0\t1\t\t68fd1e64\n1\t\t5\t68fd1e64\n0\t2\t7\t05db9164\n"
 
 
 def summary(text, **options):
-    return peek(io.BytesIO(text), **options)
+    return peek(io.BytesIO(text.encode() if isinstance(text, str) else text), **options)
 
 
 def test_semicolons_decimal_commas_and_a_header():
@@ -198,7 +201,7 @@ def test_a_row_that_cannot_be_read_is_shown_and_left_out(tmp_path):
 
 
 def test_tables_that_are_read_as_text_of_vw_name_the_format(tmp_path):
-    (tmp_path / "pipes.txt").write_text("x|y\n" + "3|1\n" * 9)
+    (tmp_path / "pipes.txt").write_text("x|my y\n" + "3|1\n" * 9)
     (tmp_path / "unlabelled.vw").write_text("|a x\n" * 9)
     for name in ("pipes.txt", "unlabelled.vw"):
         found = CliRunner().invoke(app, ["peek", str(tmp_path / name)])
@@ -246,3 +249,57 @@ def test_commands_for_a_shell_have_names_as_they_are(name):
     command = f"printf %s {_quoted(name)}"
     assert command.isprintable()
     assert subprocess.run(["bash", "-c", command], capture_output=True, check=True).stdout == name.encode()
+
+
+ROWS = [(str(20 + k), f"{1000 + 7 * k}.5", "yn"[k % 2]) for k in range(12)]
+
+
+@pytest.mark.parametrize(
+    ("first", "mark", "line"),
+    [
+        ("Sales of 2023;;\n;;\n", ";", 3),
+        ("# a sensor\n# its data\n", ",", 3),
+        ("sep=;\n", ";", 2),
+        ("Sales\n\n", "\t", 3),
+    ],
+)
+def test_lines_before_the_names_of_columns_are_refused(first, mark, line):
+    text = first + "".join(mark.join(row) + "\n" for row in [("age", "paid", "bought"), *ROWS])
+    with pytest.raises(ValueError, match=rf", line 1: got '.*', expected .* line {line}; tail -n \+{line} FILE"):
+        summary(text, format="csv")
+
+
+@pytest.mark.parametrize("start", ["", ",age,label\n", ",label,\n", '"a\nb",age,label\n'])
+def test_columns_without_names_are_no_title(start):
+    assert summary(start + "".join(f"{k},{k % 3},{k % 2}\n" for k in range(99)), format="csv").rows >= 99
+
+
+def test_the_last_column_is_the_label_where_another_has_incomes():
+    found = summary("age,income,price\n" + "".join(f"{20 + k},{k * 0.5},{k % 7 + 0.5}\n" for k in range(30)))
+    assert found.label == "price"
+    found = summary(
+        "age,income,smoker\n" + "".join(f"2{k % 9},{k}.5,{('yes', 'No ', 'YES')[k % 3]}\n" for k in range(30))
+    )
+    assert (found.label, found.words) == ("smoker", LabelWords("No", "yes"))
+
+
+def test_bars_separate_columns_unless_lines_are_those_of_vw():
+    found = summary(b"Product|Price|Units\n" + b"".join(b"a|$%d,154.25|1%d,000\n" % (k + 1, k % 9) for k in range(9)))
+    assert (found.format, found.separator, found.options.decimal) == ("csv", "|", ".")
+    assert found.formatted == ("Price", "Units")
+    assert all(summary(line).format == "vw" for line in ("1 |a b\n", "1 'tag|a b\n", "1 |\n"))
+
+
+def test_points_between_thousands_are_read_with_decimal_commas():
+    found = summary(b"sum;ok\n" + b"".join(b"%d.443,90;%d\n" % (k + 100, k % 2) for k in range(30)))
+    assert (found.options.decimal, [column.kind for column in found.columns]) == (",", ["number", "number"])
+
+
+def test_decimals_are_numbers_and_objects_no_texts(tmp_path):
+    rows = [{"sum": Decimal(f"{k}.25"), "ok": k % 2} for k in range(30)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    found = peek(tmp_path / "a.parquet")
+    assert ([column.kind for column in found.columns], found.ignore) == (["number", "number"], ())
+    rows = [{"user": {"age": k, "city": "Rome"}, "ok": k % 2} for k in range(30)]
+    found = summary("".join(json.dumps(row) + "\n" for row in rows))
+    assert found.arguments()[1:] == ["--label", "ok", "--model", "model.forel"]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
+from decimal import Decimal
 from io import BytesIO, StringIO
 from itertools import islice
 from typing import Any
@@ -21,7 +22,7 @@ from forel.data.labels import LabelWords, kind_of_words, word_sign
 from forel.data.options import ReadOptions
 from forel.data.parsers.arrow_batches import arrow_batches, parquet_batches
 from forel.data.parsers.csv_header import distinct_names, separator_of
-from forel.data.problems import Malformed
+from forel.data.problems import Malformed, excerpt
 from forel.data.reader import format_of, read
 from forel.data.sources.files import single_sources
 from forel.data.sources.streams import open_stream
@@ -33,6 +34,7 @@ __all__ = ["ColumnSummary", "Summary", "peek"]
 BYTES = 1 << 20  # of text that are read
 MOST_MARKS = 3  # different words among the numbers of a column that may be marks of missing values
 LARGEST = 3.4028234663852886e38  # of float32
+MOST_TITLES, ALIKE = 10, 3  # lines before the names of columns, and lines from there on with as many values
 EXAMPLES, LONGEST = 3, 24  # values shown of a column, and their characters
 TEXT_WORDS = 2.5  # words of a value, on average, from which on a column is text
 FEWEST_IDS = 20  # rows, for a column with another value in each of them to have identifiers
@@ -42,12 +44,12 @@ MOST_MALFORMED = 0.5  # of the rows that are read, which a command may skip
 HEADED = 0.9  # of the values of a column that are numbers, for a word above them to be its name
 # Common names of labels, the most certain first.
 LABELS = (
-    "label", "target", "y", "class", "click", "clicked", "churn", "churned", "income", "outcome", "response", "is_spam",
+    "label", "target", "y", "class", "click", "clicked", "churn", "churned", "outcome", "response", "is_spam",
     "spam", "survived", "species", "fraud", "is_fraud", "converted", "conversion", "default", "bought", "purchased",
     "subscribed", "exited", "attrition", "diagnosis", "category", "topic", "rating", "quality", "cnt", "count", "price",
+    "income",
 )  # fmt: skip
-AMOUNTS = frozenset({"rating", "quality", "cnt", "count", "price"})  # features as often as labels
-DECIMAL_COMMA, WHOLE = re.compile(r"[-+]?[0-9]+,[0-9]+"), re.compile(r"[-+]?[0-9]+")
+AMOUNTS = frozenset({"rating", "quality", "cnt", "count", "price", "income"})  # features as often as labels
 Row = Mapping[str, Any]
 
 
@@ -205,8 +207,10 @@ def peek(source: Any, rows: int = 1000, **reading: Any) -> Summary:
             if options.encoding is None and (encoding := _encoding(text)) is not None:
                 given = options = replace(given, encoding=encoding)
                 text = text.decode(encoding).encode()
-            lines = [line for line in StringIO(text.decode("utf-8-sig", "backslashreplace"), "") if line.strip()]
+            every = list(StringIO(text.decode("utf-8-sig", "backslashreplace"), ""))
+            lines = [line for line in every if line.strip()]
             if form in ("csv", "tsv"):
+                _check_first(every, file, form, options)
                 options = _text_options(form, options, lines, beginning)
                 names, table = _delimited(lines, options, most)
                 options = options if names is not None else replace(options, header=False)
@@ -288,6 +292,18 @@ def _json(line: str) -> Any:
         return None
 
 
+def _check_first(lines: list[str], file: str, form: str, options: ReadOptions) -> None:
+    """Raise if the first lines have one value each, or none, and the rows after them several: a title or comments."""
+    later = "".join(lines[min(MOST_TITLES, len(lines) // 2) :]).encode()
+    separator = separator_of(form, replace(options, decimal=","), later)
+    cells = [next(csv.reader([line], delimiter=separator), []) for line in lines[: MOST_TITLES + ALIKE]]
+    first = next((k for k, row in enumerate(cells) if any(cell.strip() for cell in row[1:])), 0)
+    titles = [line for line in lines[:first] if line.strip()]
+    if titles and '"' not in titles[0] and len({len(row) for row in cells[first : first + ALIKE]}) == 1:
+        expected = f"the names of columns, as in line {first + 1}; tail -n +{first + 1} FILE is the file without title"
+        raise Malformed(file, 1, None, excerpt(titles[0].strip().encode()), expected)
+
+
 def _text_options(form: str, options: ReadOptions, lines: list[str], beginning: bytes) -> ReadOptions:
     """Return the options with a separator, and with decimal commas if numbers have them."""
     european = replace(options, decimal=",")
@@ -302,11 +318,8 @@ def _text_options(form: str, options: ReadOptions, lines: list[str], beginning: 
 
 def _has_decimal_commas(cells: Sequence[str]) -> bool:
     present = [cell.strip() for cell in cells if not is_missing(cell.encode())]
-    sign = common_sign(present, ",")
-    if sign and any(mark in cell for cell in present for mark in ",."):
-        return common_sign(present) is None
-    numbers = all(DECIMAL_COMMA.fullmatch(cell) or WHOLE.fullmatch(cell) for cell in present)
-    return numbers and any("," in cell for cell in present)
+    marked = any(mark in cell for cell in present for mark in ",.")
+    return marked and common_sign(present, ",") is not None and common_sign(present) is None
 
 
 def _delimited(lines: list[str], options: ReadOptions, most: int) -> tuple[list[str] | None, list[list[str]]]:
@@ -335,7 +348,7 @@ def _are_numbers(cells: Sequence[str], options: ReadOptions) -> bool:
 
 def _is_number(cell: Any, options: ReadOptions) -> bool:
     if not isinstance(cell, str):
-        return isinstance(cell, int | float)
+        return isinstance(cell, int | float | Decimal)
     try:
         return parse_number(cell.replace(options.decimal, ".").encode()) is not None
     except ValueError:
@@ -443,7 +456,7 @@ def _is_finite(cell: str, options: ReadOptions) -> bool:
 
 def _is_text(present: list[Any], distinct: int) -> bool:
     """Return whether values are texts: most are different, with several words each."""
-    words = sum(len(str(value).split()) for value in present)
+    words = sum(len(value.split()) for value in present if isinstance(value, str))
     return len(present) >= 3 and 2 * distinct > len(present) and words >= TEXT_WORDS * len(present)
 
 
@@ -459,7 +472,8 @@ def _guess(columns: Sequence[ColumnSummary], rows: int, amounts: Sequence[str]) 
     sure = sorted(((k, c) for k, c in named if LABELS[k] not in AMOUNTS), key=lambda pair: pair[0])
     few = [c for c in columns if c.kind == "category" and 2 < c.distinct <= min(MOST_CLASSES, rows // 5)]
     two = [c for c in columns if c.distinct == 2]
-    usual = [c for c in two if {*c.examples} <= {"0", "1", "-1"} or all(word_sign(word) for word in c.examples)]
+    usual = [c for c in two if {*c.examples} <= {"0", "1", "-1"}]
+    usual += [c for c in columns if c.distinct > 1 and all(word_sign(word) for word in c.examples)]  # Yes and yes
     choices: list[Callable[[], ColumnSummary | None]] = [
         lambda: min(((k, c) for k, c in named if c.distinct == 2), key=lambda pair: pair[0], default=(0, None))[1],
         lambda: next((c for _, c in sure if c.kind == "number"), None),

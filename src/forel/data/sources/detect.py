@@ -29,8 +29,9 @@ class LineSyntax:
     namespaces: bool = False
 
 
-def _is_vw(line: bytes) -> bool:
-    return b"|" in line and not SVMLIGHT.fullmatch(line)  # a comment of svmlight may have a bar
+def _is_vw(line: bytes) -> Any:
+    # A comment of svmlight may have a bar, and bars in a line without spaces separate columns.
+    return re.match(rb"\||.*\s.*\|.*|.*\|.*\s", line.strip()) and not SVMLIGHT.fullmatch(line)
 
 
 LINE_FORMATS = {
@@ -114,7 +115,7 @@ def detect_format(name: str, beginning: bytes) -> str:
     for name_of_format, syntax in LINE_FORMATS.items():
         if syntax.matches(first):
             return name_of_format
-    for mark, found in ((b"\t", "tsv"), (b",", "csv"), (b";", "csv")):
+    for mark, found in ((b"\t", "tsv"), (b",", "csv"), (b";", "csv"), (b"|", "csv")):
         if mark in first:
             return found
     raise refuse("format", f"{name} with an unknown suffix and beginning", f"one of {', '.join(FORMATS)}")

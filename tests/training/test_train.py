@@ -337,6 +337,9 @@ def test_a_trained_model_is_printed_as_a_short_summary(interpreted):
     assert lines[1].startswith("  settings: loss=logistic, ")
     assert {"  log-loss", "  guarantee", "  certificate"} <= {line.partition(":")[0] for line in lines}
     assert str(trained) == repr(trained)
+    numbers = forel.train([{"a": k % 3, "y": k % 5 + 0.5} for k in range(20)], label="y", bits=4, loss="squared")
+    assert {"  RMSE", "  MAE", "  R²"} <= {line.partition(":")[0] for line in repr(numbers).splitlines()}
+    assert "  calibration ratio: " in repr(trained)
 
 
 def test_a_stored_model_is_printed_as_a_short_summary(interpreted, tmp_path):

@@ -42,7 +42,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Inspection", "Model", "as_model", "load", "save"]
 
-METRICS = ("auc", "auc_se", "calibration", "accuracy", "rmse", "mae", "r2", "deviance")
+METRICS = {
+    "auc": "AUC", "auc_se": "AUC, std. error", "calibration": "calibration ratio", "accuracy": "accuracy",
+    "rmse": "RMSE", "mae": "MAE", "r2": "R²", "deviance": "Poisson deviance",
+}  # fmt: skip
 SHOWN = 6  # columns or classes
 MEASURED = "report", "holdout", "final", "certificate", "interval"  # of the rows of training
 NOT_HASHED = (
@@ -130,6 +133,8 @@ class Model:
         """Return the title and value of what is shown; None for a value that is not defined."""
         learner, settings, training = self.learner, self.settings, self.training
         report, reading = (_mapping(self.extra.get(name)) for name in ("report", "reading"))
+        if training is not None and training.report is not None:
+            report = training.report.to_json()  # with metrics that are not stored
         return [
             ("path", None if self.path is None else str(self.path)),
             ("kind", _kind(learner)),
@@ -137,7 +142,7 @@ class Model:
             ("rows", learner.rounds),
             (settings.title, report.get("loss")),
             ("held-out loss", _mapping(self.extra.get("holdout")).get("loss")),
-            *((name, report.get(name)) for name in METRICS),
+            *((title, report.get(name)) for name, title in METRICS.items()),
             ("guarantee", None if training is None else learner.guarantee()),
             ("certificate", None if training is None else training.certificate),
             ("label", reading.get("label")),

@@ -25,19 +25,21 @@ UNNAMED = "To show the names of features in place of their slots, train with --n
 OF_SLICES = {"rows": "rows", "loss": "", "auc": "AUC", "calibration": "calibration ratio", "accuracy": "accuracy"}
 
 
-def write_report(path: str | os.PathLike[str], trained: Model, history: History, **about: Any) -> None:
+def write_report(path: str | os.PathLike[str], trained: Model, history: History | None = None, **about: Any) -> None:
     """Write a report to a file atomically; the arguments are those of :func:`page`."""
     text = page(trained, history, **about)
     with atomic_writer(path) as write:
         write(text)
 
 
-def page(trained: Model, history: History, *, source: Sequence[str] = (), command: str = "", version: str = "") -> str:
+def page(
+    trained: Model, history: History | None = None, *, source: Sequence[str] = (), command: str = "", version: str = ""
+) -> str:
     """Return a report as the text of an HTML page.
 
     Parameters
     ----------
-    trained, history : the result of training, and the curves recorded during it
+    trained, history : the result of training, and the curves recorded during it, without which there are no such plots
     source : the files
     command : the command that trained the model
     version : of forel
@@ -60,7 +62,7 @@ def page(trained: Model, history: History, *, source: Sequence[str] = (), comman
         *(tag("p", f"{one}.") for one in measured),
         _columns(trained),
         curves(trained),
-        tag("div", *_figures(trained, history), class_="figures"),
+        tag("div", *_figures(trained, history or History()), class_="figures"),
         *(_slices(one, loss) for one in run.slices),
         _contributions(trained),
         _experts(trained),

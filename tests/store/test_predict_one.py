@@ -189,3 +189,11 @@ def test_the_command_line_explains_rows(tmp_path, interpreted):
     first, second = map(json.loads, lines.splitlines())
     assert first["prediction"] > 0.5 > second["prediction"]
     assert {part["name"] for part in first["contributions"]} == {"city^Rome", "age"}
+
+
+def test_keys_of_lists_are_not_new(interpreted, recwarn):
+    rows = [{"tags": ["a", "bc"[k % 2]], "x": float(k % 7), "y": k % 2} for k in range(60)]
+    model = forel.train(rows, label="y", bits=8)
+    recwarn.clear()
+    assert model.predict_one(rows[0]) == model.predict([rows[0]])[0]
+    assert not recwarn.list

@@ -536,8 +536,9 @@ class Model:
 
     def _check_keys(self, row: Any) -> None:
         if (new := self._new_keys) is not None and isinstance(row, Mapping):
-            for key in row:
-                new.check(key, stacklevel=4)
+            for key, value in row.items():
+                if not isinstance(value, list | tuple | Mapping):  # whose keys a schema does not have
+                    new.check(key, stacklevel=4)
 
     @cached_property
     def named_rows(self) -> NamedRows | None:

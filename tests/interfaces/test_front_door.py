@@ -123,7 +123,7 @@ def test_predict_takes_a_path_a_stored_model_a_result_of_training_or_a_learner(t
     trained.save(path)
     rows = [{"site": "news"}, {"site": "shop"}, {"site": "never seen"}]
     wanted = forel.predict(path, rows)
-    assert wanted.dtype == np.float32
+    assert wanted.dtype == np.float64
     assert wanted[0] > 0.8 > 0.2 > wanted[1]
     for model in (str(path), forel.load(path), trained, trained.learner, forel.store.serving_model(trained.learner)):
         assert forel.predict(model, rows) == pytest.approx(wanted, rel=1e-6)

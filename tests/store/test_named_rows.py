@@ -105,8 +105,9 @@ def test_river_models(options, tmp_path):
 
 def test_weights_of_columns_of_numbers_have_names():
     rows = [{"age": age, "city": "Rome", "y": int(age > 40)} for age in frame().age.tolist()]
-    found = forel.train(rows, forel.Settings(alpha=1.0), label="y", bits=10).inspect().weights
-    assert {one.name for one in found} == {"age", None}  # names of categories are kept with names=True
+    for kept, category in ((None, "city^Rome"), (False, None)):
+        model = forel.train(rows, forel.Settings(alpha=1.0), label="y", bits=10, names=kept)
+        assert {one.name for one in model.inspect().weights} == {"age", category}
 
 
 def test_rows_that_do_not_fit_are_refused(tmp_path):

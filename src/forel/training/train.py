@@ -423,7 +423,8 @@ class _Job:
         before, rows = ({}, 0) if start is None else (start.extra.get("schema", {}), start.learner.rounds)
         self.schema = SchemaOfRun(self.passes, before, rows)
         balanced = [] if rule is None else [BalancedClasses(rule, self.model.classes)]
-        return [labels, *balanced, self.schema, *([] if self.rule is None else [self.rule])]
+        held_out = [] if self.rule is None else [self.rule]
+        return [labels, *held_out, *balanced, self.schema]
 
     def _observers(self) -> list[Observer]:
         """Return what sees blocks after they were learned."""

@@ -52,6 +52,15 @@ def test_labels_of_rows_that_are_not_learned_change_nothing(chosen, interpreted)
     assert np.array_equal(*found)
 
 
+def test_no_interval_of_the_average_loss_is_said_where_importances_depend_on_labels(interpreted):
+    options = {"label": "y", "keep": ["x"], "bits": 6, "slices": ["x"]}
+    plain, balanced = (forel.train(RARE, class_weight=rule, **options).training for rule in (None, "balanced"))
+    assert "mean_loss" in plain.statements.to_json()
+    assert plain.slices[0].slices[0].mean_loss is not None
+    assert "mean_loss" not in balanced.statements.to_json()
+    assert balanced.slices[0].slices[0].mean_loss is None
+
+
 def test_several_classes_and_resuming(tmp_path, interpreted):
     options = {"label": "kind", "bits": 6, "categories": ["x"], "loss": "softmax", "class_weight": "balanced"}
     path = tmp_path / "kinds.csv"

@@ -61,6 +61,15 @@ def test_no_interval_of_the_average_loss_is_said_where_importances_depend_on_lab
     assert balanced.slices[0].slices[0].mean_loss is None
 
 
+def test_a_certificate_is_about_the_importances_of_the_first_pass(interpreted):
+    options = {"label": "y", "keep": ["x"], "bits": 6, "class_weight": "balanced", "certificate": True}
+    once, again = (forel.train(RARE, passes=passes, **options).training for passes in (1, 2))
+    assert again.floor["average"] == again.report.loss
+    assert again.floor["norm"] != once.floor["norm"]  # that of the final model
+    assert again.floor["weight"] == pytest.approx(again.report.weight)
+    assert again.floor["weight"] != pytest.approx(again.passes[1].weight)
+
+
 def test_several_classes_and_resuming(tmp_path, interpreted):
     options = {"label": "kind", "bits": 6, "categories": ["x"], "loss": "softmax", "class_weight": "balanced"}
     path = tmp_path / "kinds.csv"

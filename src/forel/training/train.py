@@ -450,7 +450,8 @@ class _Job:
                 found.append(self.kept)
             if model.certified:
                 sums = CertificateSums() if start is None else start.learner.snapshot()
-                self.proof = CertificateOfRun(model, self.measures, sums, self.passes.names)
+                reweighted = self.others.class_weight is not None
+                self.proof = CertificateOfRun(model, self.measures, sums, self.passes.names, reweighted)
                 found.append(self.proof)
         if self.callback is not None:
             found.append(Callback(self.callback, self._progress))

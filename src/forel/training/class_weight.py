@@ -50,9 +50,10 @@ class BalancedClasses(Transform):
         counts = np.broadcast_to(self._counts, (label.size, self._counts.size))
         if self._counting:
             each = np.eye(self._counts.size)[label]
-            others = (block.importance <= 0) if block.held_out is None else block.held_out | (block.importance <= 0)
-            learned = self._counts + np.cumsum(np.where(others[:, None], 0.0, each), axis=0)
-            counts = np.where(others[:, None], learned + each, learned)  # that of a row has the row itself
+            held_out = False if block.held_out is None else block.held_out
+            others = (held_out | (block.importance <= 0))[:, None]
+            learned = self._counts + np.cumsum(np.where(others, 0.0, each), axis=0)
+            counts = np.where(others, learned + each, learned)  # that of a row has the row itself
             self._counts = learned[-1].copy() if label.size else self._counts
         own = np.take_along_axis(counts, label[:, None], axis=1)[:, 0]
         weight = counts.sum(axis=1) / (self._counts.size * np.maximum(own, 1))

@@ -105,8 +105,8 @@ class SliceMetrics:
             (MOST + 1, 5)
         )  # by value, which is 0 for all others: rows, weight, loss, label, prediction
         self._bins = np.zeros((MOST + 1, 3, BINS))  # weight, label and prediction by margin
-        log = bool(getattr(getattr(metrics, "link", None), "probabilities", False))
-        self.means = MeanSequence(0.0, LARGEST, groups=MOST + 1) if log else None
+        self._means = MeanSequence(0.0, LARGEST, groups=MOST + 1)
+        self.log = bool(getattr(getattr(metrics, "link", None), "probabilities", False))
 
     def add(self, values: Iterable[bytes], scores: RowScores) -> None:
         """Add rows: the value of each, and its scores."""
@@ -116,8 +116,8 @@ class SliceMetrics:
         # Unlike a sum by bincount, this adds row by row, so that totals do not depend on blocks.
         for k, column in enumerate(columns):
             np.add.at(self._sums[:, k], codes, column)
-        if self.means is not None:
-            self.means.add(np.minimum(losses, LARGEST), codes, weights)
+        if self.log:
+            self._means.add(np.minimum(losses, LARGEST), codes, weights)
         place = np.clip((margins + LIMIT) * (BINS / (2 * LIMIT)), 0, BINS - 1).astype(np.int64)
         for k, column in enumerate((columns[1], columns[3], columns[4])):
             np.add.at(self._bins[:, k], (codes, place), column)
@@ -137,9 +137,9 @@ class SliceMetrics:
 
     def _slice(self, value: str, codes: list[int]) -> Slice:
         report = self.metrics.summary(self._sums[codes].sum(axis=0), self._bins[codes].sum(axis=0))
-        if len(codes) > 1 or self.means is None:
+        if len(codes) > 1 or not self._means.sums.rows[codes[0]]:
             return Slice(value, report)
-        low, high = (float(end[codes[0]]) for end in self.means.interval())
+        low, high = (float(end[codes[0]]) for end in self._means.interval())
         return Slice(value, report, (low, high))
 
     def pack(self) -> tuple[Any, dict[str, Floats]]:
@@ -147,7 +147,7 @@ class SliceMetrics:
         filled = np.flatnonzero(self._bins)
         arrays = {
             "sums": self._sums,
-            "means": np.zeros(0) if self.means is None else self.means.state,
+            "means": self._means.state,
             "used": filled.astype(np.float64),
             "bins": self._bins.ravel()[filled],
         }
@@ -156,9 +156,7 @@ class SliceMetrics:
     def unpack(self, known: Any, arrays: Mapping[str, Floats]) -> None:
         """Replace the state by one that :meth:`pack` returned."""
         self.values = Values(value.encode("latin-1") for value in known)
-        self._sums[:] = arrays["sums"]
-        if self.means is not None:
-            self.means.state[:] = arrays["means"]
+        self._sums[:], self._means.state[:] = arrays["sums"], arrays["means"]
         self._bins.ravel()[arrays["used"].astype(np.int64)] = arrays["bins"]
 
 

@@ -442,8 +442,8 @@ class _Job:
             if self.others.class_weight is not None:
                 # Intervals of average losses need importances that are known before labels.
                 self.said.loss = None
-                for one in [] if self.slices is None else self.slices.columns:
-                    one.means = None
+                for one in self.slices.columns if self.slices else ():
+                    one.log = False
             # Rows at the end of an ordered stream are predicted by the final model in any case.
             if self.rule is not None and (self.rule.every or shuffled):
                 self.kept = HeldOutRows()

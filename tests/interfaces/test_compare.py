@@ -248,3 +248,21 @@ def test_the_default_is_shown_to_be_better_within_600_rows(name):
         found = forel.compare(None, Settings(alpha=alpha), str(DATA / name), **options)
         assert found.comparison.better == "A"
         assert found.comparison.decided_after <= 600
+
+
+def test_the_command_takes_importances_and_ignores_columns(tmp_path):
+    rng = np.random.default_rng(4)
+    rows = [{**row, "w": float(w)} for row, w in zip(clicks(3, 300), rng.choice([0.0, 0.5, 3.0], 300), strict=True)]
+    table, labels = tmp_path / "rows.csv", [row["click"] for row in rows]
+    table.write_text("site,hour,click,w\n" + "".join(",".join(map(str, row.values())) + "\n" for row in rows))
+    p = [np.clip(np.array(labels) * 0.5 + rng.random(300) * 0.4, 0.05, 0.95).round(4) for _ in range(2)]
+    paths = [str(tmp_path / f"{name}.txt") for name in "ab"]
+    for path, each in zip(paths, p, strict=True):
+        np.savetxt(path, each)
+    options = ["--label", "click", "--json"]
+    weighted = CliRunner().invoke(app, ["compare", *paths, str(table), "--importance", "w", *options])
+    expected = forel.compare(*p, rows, label="click", importance="w").to_json()
+    assert json.loads(weighted.stdout)["loss_a"] == pytest.approx(expected["loss_a"])
+    ignoring = CliRunner().invoke(app, ["compare", "alpha=0.3", "alpha=1", str(table), "--ignore", "w", *options])
+    expected = forel.compare(Settings(alpha=0.3), Settings(alpha=1.0), rows, label="click", ignore=["w"]).to_json()
+    assert json.loads(ignoring.stdout)["loss_b"] == pytest.approx(expected["loss_b"])

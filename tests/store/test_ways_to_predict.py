@@ -81,6 +81,21 @@ def test_numbers_inside_of_objects_are_explained_and_served_as_they_are_predicte
     assert served.predict_many(rows[:9]) == pytest.approx(expected, rel=1e-3, abs=1e-4)
 
 
+HUGE = [{"a": 3e38, "flat": 3e38}, {"a": 3e38, "flat": -3e38}, {"a": -1e36, "site": "v"}, {"a": 0.5, "flat": 3e38}]
+
+
+@pytest.mark.parametrize("rate", ["adagrad", "scale_free"])
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_values_near_the_largest_number_give_the_same_margin(loss, rate):
+    model = forel.train(ROWS, forel.Settings(loss, rate=rate, alpha=1.0), label="y", bits=8)
+    small, expected = Model(serving_model(model.learner), model.extra), model.margins(HUGE)
+    assert np.abs(expected).max() <= 1.001e30
+    for way in (model, small):
+        assert way.margins(HUGE) == pytest.approx(expected, rel=1e-5, abs=1e-6)
+        assert [one.margin for one in way.explain(HUGE)] == pytest.approx(expected, rel=1e-5, abs=1e-6)
+        assert [way.predict_one(row) for row in HUGE] == pytest.approx(way.predict_many(HUGE), rel=1e-6)
+
+
 def test_a_value_beyond_its_scale_counts_as_the_scale():
     model = forel.train(ROWS, SETTINGS["scale-free"], label="y", bits=8)
     one, far = forel.predict(model, [{"flat": -1.0}, {"flat": -200.0}])

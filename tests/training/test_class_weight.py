@@ -13,18 +13,21 @@ RARE = [{"x": int(x), "y": int(x + RNG.integers(30) > 31)} for x in RNG.integers
 KINDS = [{"x": k % 7, "kind": "abc"[0 if k % 10 else 1 + k % 20 // 10]} for k in range(300)]
 
 
-def weights(labels, classes):
-    """t / (K n_k), counted row by row."""
+def weights(labels, classes, holdout=0):
+    """t / (K n_k), counted row by row; rows that are held out count only for themselves."""
     seen, found = dict.fromkeys(classes, 0), []
-    for t, label in enumerate(labels, 1):
+    for k, label in enumerate(labels, 1):
         seen[label] += 1
-        found.append(t / (len(classes) * seen[label]))
+        found.append(sum(seen.values()) / (len(classes) * seen[label]))
+        if holdout and k % holdout == 0:
+            seen[label] -= 1
     return found
 
 
 @pytest.mark.parametrize("holdout", [0, 5])
 def test_training_is_that_on_importances_counted_row_by_row(holdout, interpreted):
-    weighted = [{**row, "w": w} for row, w in zip(RARE, weights([row["y"] for row in RARE], [0, 1]), strict=True)]
+    own = weights([row["y"] for row in RARE], [0, 1], holdout)
+    weighted = [{**row, "w": w} for row, w in zip(RARE, own, strict=True)]
     options = {"label": "y", "bits": 6, "categories": ["x"], "holdout": holdout}
     balanced = forel.train(RARE, class_weight="balanced", block_bytes=500, **options)
     same = forel.train(weighted, importance="w", **options)
@@ -37,6 +40,34 @@ def test_training_is_that_on_importances_counted_row_by_row(holdout, interpreted
     # Mean predictions are those of classes that are equally frequent.
     assert plain.report.mean_prediction < 0.3 < 0.4 < balanced.report.mean_prediction < 0.6
     assert balanced.report.auc == pytest.approx(plain.report.auc, abs=0.03)
+
+
+@pytest.mark.parametrize("chosen", [{"holdout": 3}, {"holdout_after": 600, "shuffle": 1}, {"importance": "w"}])
+def test_labels_of_rows_that_are_not_learned_change_nothing(chosen, interpreted):
+    out = [k >= 600 if "holdout_after" in chosen else k % 3 == 2 for k in range(900)]
+    rows = [{**row, "w": 1.0 - left} for row, left in zip(RARE, out, strict=True)]
+    other = [{**row, "y": 1 - row["y"]} if left else row for row, left in zip(rows, out, strict=True)]
+    options = {"label": "y", "keep": ["x"], "bits": 6, "passes": 2, "class_weight": "balanced", **chosen}
+    found = [forel.train(one, **options).predict(RARE[:50]) for one in (rows, other)]
+    assert np.array_equal(*found)
+
+
+def test_no_interval_of_the_average_loss_is_said_where_importances_depend_on_labels(interpreted):
+    options = {"label": "y", "keep": ["x"], "bits": 6, "slices": ["x"]}
+    plain, balanced = (forel.train(RARE, class_weight=rule, **options).training for rule in (None, "balanced"))
+    assert "mean_loss" in plain.statements.to_json()
+    assert plain.slices[0].slices[0].mean_loss is not None
+    assert "mean_loss" not in balanced.statements.to_json()
+    assert balanced.slices[0].slices[0].mean_loss is None
+
+
+def test_a_certificate_is_about_the_importances_of_the_first_pass(interpreted):
+    options = {"label": "y", "keep": ["x"], "bits": 6, "class_weight": "balanced", "certificate": True}
+    once, again = (forel.train(RARE, passes=passes, **options).training for passes in (1, 2))
+    assert again.floor["average"] == again.report.loss
+    assert again.floor["norm"] != once.floor["norm"]  # that of the final model
+    assert again.floor["weight"] == pytest.approx(again.report.weight)
+    assert again.floor["weight"] != pytest.approx(again.passes[1].weight)
 
 
 def test_several_classes_and_resuming(tmp_path, interpreted):

@@ -57,6 +57,15 @@ def test_they_are_not_among_the_rows_of_a_key_or_a_class():
     assert forel.train(rows_with(1.0), softmax, classes=2, **options).report.rows == 80
 
 
+def test_knots_of_curves_know_nothing_of_them():
+    rng = np.random.default_rng(0)
+    rows = [{"x": x, "y": int(x + e > 0), "w": 1.0} for x, e in rng.normal(size=(300, 2)).tolist()]
+    mixed = [one for row in rows for one in (row, {**row, "x": 100.0 + row["x"], "w": 0.0})]
+    options = {"label": "y", "importance": "w", "bits": 4, "features": "curves"}
+    some, every = forel.train(rows, **options), forel.train(mixed, **options)
+    assert np.array_equal(every.predict(rows), some.predict(rows))
+
+
 def test_they_do_not_change_a_learner():
     rng = np.random.default_rng(0)
     X, y, w = rng.normal(size=(60, 3)), rng.random(60) < 0.5, np.arange(60) % 4 > 0

@@ -54,6 +54,14 @@ def test_rules_choose_the_best_of_all_thresholds():
     assert everything.best("0.5") == everything.at(0.5)
 
 
+def test_nothing_is_flagged_where_that_costs_least():
+    metrics = Metrics(Logistic(), "probability")
+    metrics.add([2.0, 0.0, -1.0, -2.0], [0, 1, 0, 0])
+    cheap, dear = (metrics.report().thresholds.best(f"cost:{cost}") for cost in (0.5, 3.0))
+    assert (cheap.flagged, cheap.hits, cheap.precision, cheap.value > 1) == (0, 0, 1, True)
+    assert (dear.flagged, dear.hits) == (2, 1)
+
+
 def test_one_class_has_no_thresholds():
     metrics = Metrics(Logistic(), "probability")
     metrics.add([0.0, 1.0], [1, 1])

@@ -29,7 +29,7 @@ FLAGS = {
     "train": (*CELLS, *MEANING, "slices", "on_error", "line_limit", "follow", "idle", *VOWPAL),
     "serve": MEANING,
     "evaluate": (*MEASURED, *VOWPAL),
-    "compare": (*MEASURED, "threads"),
+    "compare": (*MEASURED, "importance", "ignore", "threads"),
     "predict": (*CELLS, "strict", "on_error", "line_limit", *VOWPAL),
     "explain": (*CELLS, "on_error", "line_limit", "data"),
     "peek": CELLS,

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.learner.learner import Learner
-from forel.store.serving import ServingModel
+from forel.store.serving import ServingModel, limited
 
 __all__ = ["Contribution", "Explanation", "explain", "path_weights"]
 
@@ -87,7 +87,7 @@ def explain(
         weights = weights_at(np.asarray(block.indices, np.int64), block.values)
         for start, stop in zip(block.indptr[:-1].tolist(), block.indptr[1:].tolist(), strict=True):
             row = slice(start, stop)
-            lanes = biases + block.values[row].astype(np.float64) @ weights[row]
+            lanes = limited(biases + block.values[row].astype(np.float64) @ weights[row])
             margins, path = _mixed(model, biases, lanes)
             lane = 0 if classes is None else int(np.argmax(margins))
             own = weights[row, lane] if path is None else weights[row] @ path(lane)

@@ -46,6 +46,7 @@ Array = NDArray[np.float64]
 
 TOLERANCE = 0.01  # of the mixture's loss: the largest excess of a setting that is served alone
 NEGLIGIBLE = 1e-4  # total weight of experts that are left out, by which probabilities may differ
+LIMIT = 1e30  # of margins, as in the kernels
 MAX_DENSE = 1 << 24  # number of weights up to which a dense table is used, which is faster than a binary search
 
 
@@ -175,7 +176,7 @@ class ServingModel:
     def row_weights(self, coordinates: NDArray[np.int64], values: NDArray[Any]) -> NDArray[np.float64]:
         """Return the weights of features with some values; they are smaller where the value is clipped."""
         sizes, clipped = np.abs(values), np.abs(self._clipped(values, self._rows(coordinates)))
-        share = np.divide(clipped, sizes, out=np.ones(sizes.size), where=sizes > 0)
+        share = np.divide(clipped, sizes, out=np.ones(sizes.size), where=sizes > 0, dtype=np.float64)
         weights: NDArray[np.float64] = self.weights_at(coordinates) * share[:, None].astype(np.float64)
         return weights
 
@@ -185,7 +186,8 @@ class ServingModel:
             row = Rows(np.array([0, len(slots)]), np.array(slots, np.int64), np.array(values, np.float32))
             return np.asarray(self.margins(row)[0])
         places = self._rows(np.array(slots, np.int64))
-        margins: NDArray[Any] = self._clipped(np.array(values, np.float32), places) @ self._table[places] + self.bias
+        with np.errstate(over="ignore", invalid="ignore"):
+            margins = limited(self._clipped(np.array(values, np.float32), places) @ self._table[places] + self.bias)
         return margins if self.mixture is None else self.mixture.margins(margins[None])[0]
 
     def _clipped(self, values: NDArray[Any], places: NDArray[Any]) -> NDArray[Any]:
@@ -202,7 +204,8 @@ class ServingModel:
         rows = self.all_features(X)
         places = self._rows(rows.indices)
         parts = self._clipped(rows.values, places), places, rows.indptr
-        margins: NDArray[Any] = sparse.csr_array(parts, shape=(rows.number, len(self._table))) @ self._table + self.bias
+        matrix = sparse.csr_array(parts, shape=(rows.number, len(self._table)))
+        margins = limited(matrix @ self._table + self.bias)
         return margins if self.mixture is None else self.mixture.margins(margins).astype(margins.dtype)
 
     def all_features(self, X: Any) -> Rows:
@@ -259,6 +262,11 @@ class ServingModel:
         inside = np.minimum(positions, max(self.slots.size - 1, 0))
         present = self.slots[inside] == indices if self.slots.size else np.zeros(indices.shape, bool)
         return np.where(present, inside, self.slots.size)
+
+
+def limited(margins: NDArray[Any]) -> NDArray[Any]:
+    """Return margins within the limit of a learner; 0 for NaN, the sum of infinite terms."""
+    return np.asarray(np.clip(np.nan_to_num(margins), -LIMIT, LIMIT))
 
 
 def serving_model(model: Any, dtype: DTypeLike = np.float32, mixed: bool = False) -> ServingModel:

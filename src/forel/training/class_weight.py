@@ -19,7 +19,7 @@ __all__ = ["BalancedClasses"]
 
 
 class BalancedClasses(Transform):
-    """Multiplies importances by t / (K n_k); later passes take the counts of the first one.
+    """Multiplies importances by t / (K n_k), counted among learned rows; later passes take the counts of the first one.
 
     Parameters
     ----------
@@ -49,8 +49,12 @@ class BalancedClasses(Transform):
         label = (block.labels if self._several else block.labels > 0).astype(np.int64)
         counts = np.broadcast_to(self._counts, (label.size, self._counts.size))
         if self._counting:
-            counts = self._counts + np.cumsum(np.eye(self._counts.size)[label], axis=0)
-            self._counts = counts[-1].copy() if label.size else self._counts
+            each = np.eye(self._counts.size)[label]
+            held_out = False if block.held_out is None else block.held_out
+            others = (held_out | (block.importance <= 0))[:, None]
+            learned = self._counts + np.cumsum(np.where(others, 0.0, each), axis=0)
+            counts = np.where(others, learned + each, learned)  # that of a row has the row itself
+            self._counts = learned[-1].copy() if label.size else self._counts
         own = np.take_along_axis(counts, label[:, None], axis=1)[:, 0]
         weight = counts.sum(axis=1) / (self._counts.size * np.maximum(own, 1))
         return replace(block, importance=(block.importance * weight).astype(np.float32))

@@ -89,7 +89,7 @@ def curves_of_source(
     features : as in :func:`curves_of_rows`
     passes : the source, which has the kinds of columns
     blocks : of the first pass
-    rule : rows that are held out, of which knots know nothing; None for none
+    rule : rows that are held out, of which knots know nothing, as of those of importance 0; None for none
     settings, count : of the model, and the number of its classes
     start : the model to continue from, whose curves are used
     """
@@ -112,8 +112,9 @@ def curves_of_source(
     parts, left = [], FIRST
     for block in first:
         assert block.numbers is not None
-        kept = np.arange(min(left, len(block)))
-        left -= kept.size
+        size = min(left, len(block))
+        left -= size
+        kept = np.flatnonzero(block.importance[:size] > 0)
         if rule is not None and (held := rule.mask(block.numbers[kept])) is not None:
             kept = kept[~held]
         parts.append(CoalescedRows(*block.rows).take(kept))

@@ -6,7 +6,7 @@ and the largest one is used.
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 import numpy as np
@@ -37,12 +37,16 @@ class CertificateOfRun(Observer):
     measures : the metrics of the run
     before : the learner's sums at the start of the run
     names : names of features by slot, if they are kept
+    reweighted : whether rows have other importances in later passes, so that only the first pass counts
     """
 
     name = "certificate"
 
-    def __init__(self, model: Learner, measures: Measures, before: CertificateSums, names: Names | None = None) -> None:
-        self._model, self._measures, self._names = model, measures, names
+    def __init__(
+        self, model: Learner, measures: Measures, before: CertificateSums, names: Names | None = None,
+        reweighted: bool = False,
+    ) -> None:  # fmt: skip
+        self._model, self._measures, self._names, self._reweighted = model, measures, names, reweighted
         self.floor: LossFloor | None = None  # the best so far, once the first pass has ended
         self._before: CertificateSums | None = before  # the learner's sums at the start of this pass
         self._sample, self._ended, self._first = Reservoir(ROWS), False, True
@@ -75,7 +79,9 @@ class CertificateOfRun(Observer):
         if self._gram is not None:
             scales = model.state.scales
             floor = self._gram.floors(floor, lambda slots: scales[slots] if floor.scaled else 0.0 * slots + 1)
-        if floor.rows == first.rows:
+        if pass_number > 1 and self._reweighted:
+            self.floor = self.floor and replace(self.floor, norm=floor.norm, setting=floor.setting).tightest()
+        elif floor.rows == first.rows:
             self.floor = floor.with_points(self.floor.points if self.floor else ()).tightest()
         self._before, self._ended = None if last else model.snapshot(), True
 

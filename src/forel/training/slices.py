@@ -106,7 +106,7 @@ class SliceMetrics:
         )  # by value, which is 0 for all others: rows, weight, loss, label, prediction
         self._bins = np.zeros((MOST + 1, 3, BINS))  # weight, label and prediction by margin
         self._means = MeanSequence(0.0, LARGEST, groups=MOST + 1)
-        self._log = bool(getattr(getattr(metrics, "link", None), "probabilities", False))
+        self.log = bool(getattr(getattr(metrics, "link", None), "probabilities", False))
 
     def add(self, values: Iterable[bytes], scores: RowScores) -> None:
         """Add rows: the value of each, and its scores."""
@@ -116,7 +116,7 @@ class SliceMetrics:
         # Unlike a sum by bincount, this adds row by row, so that totals do not depend on blocks.
         for k, column in enumerate(columns):
             np.add.at(self._sums[:, k], codes, column)
-        if self._log:
+        if self.log:
             self._means.add(np.minimum(losses, LARGEST), codes, weights)
         place = np.clip((margins + LIMIT) * (BINS / (2 * LIMIT)), 0, BINS - 1).astype(np.int64)
         for k, column in enumerate((columns[1], columns[3], columns[4])):

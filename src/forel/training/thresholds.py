@@ -9,6 +9,7 @@ from forel.validation import number, refuse
 
 __all__ = ["Threshold", "Thresholds", "decision_threshold"]
 
+ABOVE = float(np.nextafter(1.0, 2.0))  # all probabilities: nothing is flagged
 RULES = "f1, cost:5 (a missed positive costs 5 false alarms), or a number"
 
 
@@ -88,7 +89,8 @@ class Thresholds:
         if rule == "f1":
             return self._at(int(np.argmax(self._hits / (self._flagged + self._hits[0]))))
         if (cost := cost_of(rule)) is not None:
-            return self._at(int(np.argmin(cost * missed + alarms)))
+            costs = cost * missed + alarms
+            return self._at(int(np.argmin(costs))) if costs.min() <= cost * self._hits[0] else self.at(ABOVE)
         return self.at(number("threshold", rule, RULES))
 
     def points(self, count: int = 60) -> list[Threshold]:

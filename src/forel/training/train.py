@@ -423,7 +423,8 @@ class _Job:
         before, rows = ({}, 0) if start is None else (start.extra.get("schema", {}), start.learner.rounds)
         self.schema = SchemaOfRun(self.passes, before, rows)
         balanced = [] if rule is None else [BalancedClasses(rule, self.model.classes)]
-        return [labels, *balanced, self.schema, *([] if self.rule is None else [self.rule])]
+        held_out = [] if self.rule is None else [self.rule]
+        return [labels, *held_out, *balanced, self.schema]
 
     def _observers(self) -> list[Observer]:
         """Return what sees blocks after they were learned."""
@@ -438,13 +439,19 @@ class _Job:
         if self.others.by is None:
             self.order, self.said = LabelOrder(shuffled), self._statements()
             found += [self.order, self.said]
+            if self.others.class_weight is not None:
+                # Intervals of average losses need importances that are known before labels.
+                self.said.loss = None
+                for one in self.slices.columns if self.slices else ():
+                    one.log = False
             # Rows at the end of an ordered stream are predicted by the final model in any case.
             if self.rule is not None and (self.rule.every or shuffled):
                 self.kept = HeldOutRows()
                 found.append(self.kept)
             if model.certified:
                 sums = CertificateSums() if start is None else start.learner.snapshot()
-                self.proof = CertificateOfRun(model, self.measures, sums, self.passes.names)
+                reweighted = self.others.class_weight is not None
+                self.proof = CertificateOfRun(model, self.measures, sums, self.passes.names, reweighted)
                 found.append(self.proof)
         if self.callback is not None:
             found.append(Callback(self.callback, self._progress))

@@ -19,12 +19,12 @@ BUDGETS = {
     "jit": 520,
     "learner": 5146,
     "data": 7102,
-    "training": 3115,
-    "store": 1572,
+    "training": 3108,
+    "store": 1558,
     "log": 740,
     "serve": 1458,
     "lab": 422,
-    "interfaces": 4181,
+    "interfaces": 4184,
 }
 FILES = 333
 

@@ -204,7 +204,7 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
 def format_of(file: str, options: ReadOptions, beginning: bytes) -> str:
     r"""Return the format of a file: the given one, CSV where options of CSV are given, or the detected one.
 
-    >>> format_of("data", ReadOptions(), b"1|2\n"), format_of("data", ReadOptions(separator="|"), b"1|2\n")
+    >>> format_of("data", ReadOptions(), b"1 |2\n"), format_of("data", ReadOptions(separator="|"), b"1 |2\n")
     ('vw', 'csv')
     """
     if options.format != "auto":

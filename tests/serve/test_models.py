@@ -135,3 +135,20 @@ def test_clients_batch_and_repeat_what_is_safe(tmp_path, serving, interpreted):
             await client.close()
 
     asyncio.run(main())
+
+
+def test_a_challenger_with_a_few_huge_losses_is_not_promoted(tmp_path, serving, interpreted):
+    async def main():
+        async with serving.running(tmp_path / "a", serving.model(), promote=True, level=0.05) as (server, client):
+            assert (await client.post("/v1/models", {"add": "other", "settings": {"alpha": 0.5}}))[0] == 200
+            compared = server.service.contest.comparisons["other"]
+            compared.add([0.7] * 999 + [0.1], [0.3] * 999 + [1e6])
+            assert (compared.better, compared.smaller_loss) == ("B", "A")
+            await learn(client, server, serving, 5)
+            assert (await client.get("/v1/model"))[1]["served"] == "initial"
+            compared.add([1e6], [0.1])
+            assert (compared.better, compared.smaller_loss) == ("B", "B")
+            await learn(client, server, serving, 5)
+            assert (await client.get("/v1/model"))[1]["served"] == "other"
+
+    asyncio.run(main())

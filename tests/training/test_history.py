@@ -13,7 +13,7 @@ from forel.learner.learner import Learner
 from forel.learner.rows import Rows
 from forel.learner.settings import Settings
 from forel.losses import Logistic
-from forel.training.history import LOSS_SPACING, PROBE_SPACING, History, certificate_values
+from forel.training.history import LOSS_SPACING, PROBE_SPACING, History, certificate_values, mixture_weights
 from forel.training.train import train
 
 SETTINGS = Settings(alpha=0.3, l1=0.5)
@@ -107,3 +107,14 @@ def test_rows_without_importance_give_no_nan(weights):
     for curve in history.curves["loss"].values():
         assert np.isfinite(curve.values).all()
         assert curve.rows == sorted(set(curve.rows))
+
+
+def test_tables_of_one_block_have_a_learning_curve(interpreted):
+    history = History(weights=mixture_weights)
+    rows = [{"a": k % 3, "y": k % 2} for k in range(600)]
+    trained = train(rows, label="y", bits=4, progress=history)
+    history.close()
+    curve = history.curves["loss"]["average"]
+    assert curve.rows == [64, 128, 256, 512, 600]
+    assert curve.values[-1] == pytest.approx(trained.report.loss)
+    assert next(iter(history.curves["weights"].values())).rows == curve.rows
